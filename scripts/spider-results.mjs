@@ -2,6 +2,7 @@
 //   npm run -s build && node scripts/spider-results.mjs
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { pValue } from "../dist/apps/reports/format.js";
 import { drawPanel, svgDocument } from "../dist/apps/reports/svg-chart.js";
 
 const path = (file) => fileURLToPath(new URL(`../docs/${file}`, import.meta.url));
@@ -17,7 +18,6 @@ const percent = (rate) => (100 * rate).toFixed(1);
 const score = ({ rate, ci }) => `${percent(rate)} (${ci.map(percent).join("–")})`;
 const minutes = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 const points = (value) => `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(1)}`;
-const pText = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
 const grpo = ({ paired }, wanted) => paired.find(({ to, mark }) => to === "after" && mark === wanted);
 const table = (head, rows) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
@@ -33,7 +33,7 @@ const stages = table(
       score(accuracy.before.answer),
       `**${score(accuracy.after.answer)}**`,
       points(pair.difference),
-      pText(pair.permutation_p),
+      pValue(pair.permutation_p),
       String(steps),
       minutes(seconds),
     ];

@@ -65,7 +65,8 @@ export function computeAdvantages(
   };
   const { advantages: all, stds } = normalize(null);
   const some = learned && learned.length < rows.length ? normalize(learned).advantages : null;
-  const advantages = some ? rows.map((_, i) => some[learned!.indexOf(i)] ?? 0) : all;
+  const placed = new Map(some?.map((advantage, n) => [learned![n]!, advantage]));
+  const advantages = some ? rows.map((_, i) => placed.get(i) ?? 0) : all;
 
   const metrics: Record<string, number> = {};
   for (const [k, name] of reward_names.entries()) {

@@ -6,10 +6,20 @@ import type { GRPOConfig } from "./config.ts";
 import { type EvaluateModelOptions, evaluateModel } from "./evaluate-model.ts";
 import { evaluateStage, type StageOptions } from "./evaluate-stage.ts";
 import { measurePassAtK, type PassAtKOptions } from "./pass-at-k.ts";
-import type { SamplingModel } from "./policy.ts";
-import type { Decoding, Evaluation, EvaluationSplit, Reach, SplitAccuracy, StageEvaluation } from "./run/records.ts";
+import type { JudgedStage } from "./run/outcomes.ts";
+import type {
+  Decoding,
+  Evaluation,
+  EvaluationSplit,
+  JudgedEpisode,
+  PassAtK,
+  ScoringRule,
+  SplitAccuracy,
+  StageEvaluation,
+} from "./run/records.ts";
 import { randomBaseline } from "./sql/random-baseline.ts";
 import { createSqlEnvironment } from "./sql/sql-environment.ts";
+import type { SamplingModel } from "./trainable-model.ts";
 
 interface Environments {
   readonly environments?: EnvironmentSource | undefined;
@@ -21,6 +31,14 @@ export type Standing = Evaluation;
 export type Place = EvaluationSplit;
 /** @deprecated use `Decoding` */
 export type Manner = Decoding;
+/** @deprecated use `PassAtK` */
+export type Reach = PassAtK;
+/** @deprecated use `ScoringRule` */
+export type Mark = ScoringRule;
+/** @deprecated use `JudgedEpisode` */
+export type QuestionMarks = JudgedEpisode;
+/** @deprecated use `JudgedStage` */
+export type StageMarks = JudgedStage;
 /** @deprecated use `SplitAccuracy` */
 export type PlaceAccuracy = SplitAccuracy;
 /** @deprecated use `StageEvaluation` */
@@ -58,7 +76,7 @@ export function reachOf(
   model: SamplingModel,
   config: GRPOConfig,
   { environments, ...options }: ReachOptions = {},
-): Promise<Reach> {
+): Promise<PassAtK> {
   return measurePassAtK(createSqlEnvironment({ data, config, environments }), model, config, options);
 }
 
@@ -70,10 +88,10 @@ export {
   /** @deprecated use `passAtKWarning` */
   passAtKWarning as reachWarning,
 } from "./pass-at-k.ts";
-export type {
-  /** @deprecated use `SamplingModel` */
-  SamplingModel as SpeakingModel,
-} from "./policy.ts";
+export {
+  /** @deprecated use `SCORING_RULES` */
+  SCORING_RULES as MARKS,
+} from "./run/outcomes.ts";
 export {
   /** @deprecated use `GPU_CLASSES` */
   GPU_CLASSES as CARD_CLASSES,
@@ -104,6 +122,10 @@ export {
   /** @deprecated use `sqlPlayer` */
   sqlPlayer as playerOf,
 } from "./sql/sql-player.ts";
+export type {
+  /** @deprecated use `SamplingModel` */
+  SamplingModel as SpeakingModel,
+} from "./trainable-model.ts";
 export {
   /** @deprecated use `randomBaseline` */
   randomBaseline as playedAtRandom,

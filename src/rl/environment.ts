@@ -20,7 +20,7 @@
 
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { Exchange, Prompt } from "../gym/players/index.ts";
-import type { Episode, QuestionMarks } from "./run/records.ts";
+import type { Episode, JudgedEpisode } from "./run/records.ts";
 import type { Milestone } from "./turn-credit.ts";
 
 export type TaskSplit = "train" | "eval";
@@ -92,7 +92,7 @@ export interface Environment {
   /** For each episode of a group: failed turns of the others, to show to its teacher. Needed by self_distillation. */
   failures?(group: readonly Episode[]): readonly (readonly Exchange[])[];
   /** Judges evaluation episodes by other rules too. */
-  judge?(records: readonly EpisodeRecord[]): Promise<QuestionMarks[]>;
+  judge?(records: readonly EpisodeRecord[]): Promise<JudgedEpisode[]>;
 }
 
 /** Its `id` names it in records and changes with its text; `stop` is the stop rule of replies, null where only the model ends them. */

@@ -11,9 +11,10 @@ import {
 } from "../gym/evaluation/index.ts";
 import { batchingOf, type GRPOConfig } from "./config.ts";
 import type { Environment, EpisodePurpose, Task, TaskSplit } from "./environment.ts";
-import { evaluationConfig, modelPolicy, type SamplingModel } from "./policy.ts";
+import { evaluationConfig, modelPolicy } from "./model-policy.ts";
 import { playTask } from "./rollout.ts";
 import type { Decoding, Evaluation, EvaluationSplit } from "./run/records.ts";
+import type { SamplingModel } from "./trainable-model.ts";
 
 /** Concurrent episodes that fill a batch. */
 const MIN_CONCURRENCY = 64;

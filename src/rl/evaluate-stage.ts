@@ -4,9 +4,9 @@ import { type EpisodeRecord, sampleRounds } from "../gym/evaluation/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { type EvaluateModelOptions, evaluateModel, evaluationTasks } from "./evaluate-model.ts";
-import type { SamplingModel } from "./policy.ts";
 import type { ComparedQuestion, Comparison, Evaluation, StageEvaluation } from "./run/records.ts";
 import type { RunStore } from "./run/store.ts";
+import type { SamplingModel } from "./trainable-model.ts";
 
 export interface StageOptions extends Pick<EvaluateModelOptions, "signal" | "onProgress"> {
   /** Name of the stage, such as "before". */
@@ -42,7 +42,7 @@ export async function collectStage(
   { player, signal, onProgress, judge }: CollectOptions,
 ): Promise<StageEvaluation> {
   const greedy = new Map<string, EpisodeRecord>();
-  const standing = await evaluate({
+  const evaluation = await evaluate({
     episodes: config.final_eval_episodes,
     sampled: config.final_eval_sampled_episodes,
     signal,
@@ -53,7 +53,7 @@ export async function collectStage(
   });
   const compared = comparedTasks(environment, config).flatMap((id) => greedy.get(id) ?? []);
   const episodes = [...greedy.values()];
-  return { player, standing, compared, episodes, ...(judge && { marks: await judge(episodes) }) };
+  return { player, evaluation, compared, episodes, ...(judge && { judged: await judge(episodes) }) };
 }
 
 /** Ids of the evaluation tasks to show side by side, unseen ones first: the first that every evaluation plays. */

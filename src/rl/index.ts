@@ -39,13 +39,12 @@ export {
   type RewardPoint,
   type Show,
   type SuccessPoint,
-} from "./live.ts";
+} from "./live-visualization.ts";
 export { loadTrainableWebModel } from "./load.ts";
 export { computeLoss, type EntropyCut, entropyCut, POLICY_LOSSES, type PolicyTotals, policyLoss } from "./loss.ts";
 export { POLICY_DEFAULTS, type PolicyLossType, type PolicyOptions, type PolicySpec } from "./loss-options.ts";
 export { METRIC_MEANINGS, meaningOf } from "./metric-names.ts";
 export { measurePassAtK, type PassAtKOptions, passAtKWarning } from "./pass-at-k.ts";
-export type { SamplingModel } from "./policy.ts";
 export { PRESET_NAMES, PRESET_NOTES, PRESETS, presetFor, presetNamed } from "./presets.ts";
 export {
   REWARD_FUNCTIONS,
@@ -61,7 +60,14 @@ export {
   score,
 } from "./rewards.ts";
 export { type RolloutOptions, rollOut } from "./rollout.ts";
-export { accuracyOf, MARKS, type OutcomesAbout, outcomesOf, pairsOf, type StageMarks } from "./run/outcomes.ts";
+export {
+  accuracyOf,
+  type JudgedStage,
+  type OutcomesAbout,
+  outcomesOf,
+  pairsOf,
+  SCORING_RULES,
+} from "./run/outcomes.ts";
 export {
   evaluationEpisodes,
   evaluationSeconds,
@@ -89,17 +95,17 @@ export {
   type EvaluationSplit,
   episodeLineSchema,
   evaluationSchema,
-  type Mark,
+  type JudgedEpisode,
   type MetricLine,
   metricLineSchema,
   type Outcomes,
   outcomesSchema,
-  type QuestionMarks,
-  type Reach,
+  type PassAtK,
+  passAtKSchema,
   type RunInputs,
-  reachSchema,
   runInputsSchema,
   type Score,
+  type ScoringRule,
   type SelfTaughtReport,
   type SplitAccuracy,
   type SplitPart,
@@ -172,10 +178,9 @@ export { type RandomBaselineOptions, randomBaseline } from "./sql/random-baselin
 export { parseModelOutput, type RolloutFuncOptions, rolloutFunc } from "./sql/rollout-func.ts";
 export { createSqlEnvironment, type SqlEnvironmentOptions } from "./sql/sql-environment.ts";
 export { sqlPlayer } from "./sql/sql-player.ts";
+export type { SamplingModel, TrainableEngine, TrainableModel } from "./trainable-model.ts";
 export {
   GRPOTrainer,
-  type TrainableEngine,
-  type TrainableModel,
   type TrainerOptions,
   type TrainOutput,
 } from "./trainer.ts";

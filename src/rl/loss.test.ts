@@ -17,12 +17,10 @@ interface Inputs {
   readonly tool_mask: number[][];
   readonly old_logps: number[][];
   readonly ref_logps: number[][];
-  readonly sampling_logps?: number[][];
   readonly advantages: number[];
 }
 interface Case extends Partial<PolicyOptions> {
   readonly old?: boolean;
-  readonly sampling?: boolean;
   readonly masked_out?: number;
 }
 interface Fixture {
@@ -41,7 +39,7 @@ const [head, ...fixtures] = file
   .map((line) => JSON.parse(line)) as [{ base: PolicyOptions; inputs: Inputs }, ...Fixture[]];
 
 /** What the device would give: log-softmax at the token and entropy, of logits / temperature, in double precision. */
-function sequencesOf(inputs: Inputs, { old = true, sampling = false, masked_out = -1 }: Case = {}): TokenSequence[] {
+function sequencesOf(inputs: Inputs, { old = true, masked_out = -1 }: Case = {}): TokenSequence[] {
   return inputs.logits.map((rows, i) => {
     const logps = rows.map((row) => {
       const scaled = row.map((x) => x / inputs.temperature);
@@ -56,13 +54,12 @@ function sequencesOf(inputs: Inputs, { old = true, sampling = false, masked_out 
       advantage: inputs.advantages[i]!,
       old_logp: old ? inputs.old_logps[i]! : null,
       ref_logp: inputs.ref_logps[i]!,
-      sampling_logp: sampling ? inputs.sampling_logps![i]! : null,
     };
   });
 }
 
 function specOf(options: Case): PolicySpec {
-  const { old, sampling, masked_out, ...rest } = options;
+  const { old, masked_out, ...rest } = options;
   return { type: "policy", ...head.base, ...rest };
 }
 
@@ -167,7 +164,6 @@ function randomSequences(key: string, count = 5): (TokenSequence & { readonly ad
       advantage: dice.normal(0, 1),
       old_logp: logp.map((lp) => lp + dice.normal(0, 0.3)),
       ref_logp: logp.map((lp) => lp + dice.normal(0, 0.3)),
-      sampling_logp: null,
     };
   });
 }

@@ -285,12 +285,11 @@ function gammaWeights(
 
 /** DeepSeek-V3.2: masks bad tokens of an episode that the current model would hardly sample; good ones are kept. */
 function hasDrifted(sequence: TokenSequence, { off_policy_mask_threshold }: PolicyOptions): boolean {
-  const { logp, weights, sampling_logp, old_logp } = sequence;
-  const behaviourLogp = sampling_logp ?? old_logp;
+  const { logp, weights, old_logp } = sequence;
   if (off_policy_mask_threshold === null) return false;
   let drift = 0;
-  if (behaviourLogp)
-    for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) drift += weights[t]! * (behaviourLogp[t]! - logp[t]!);
+  if (old_logp)
+    for (let t = 0; t < logp.length; t++) if (weights[t] !== 0) drift += weights[t]! * (old_logp[t]! - logp[t]!);
   return !(drift / Math.max(sum(weights), 1) <= off_policy_mask_threshold);
 }
 
@@ -328,7 +327,7 @@ function checked(
   i: number,
   { beta, importance_sampling_level }: PolicyOptions,
 ): TokenSequence & { advantage: number | ArrayLike<number> } {
-  const { logp, entropy, weights, old_logp, ref_logp, sampling_logp, advantage } = sequence;
+  const { logp, entropy, weights, old_logp, ref_logp, advantage } = sequence;
   if (advantage === undefined)
     throw new UsageError({ what: "a policy loss needs an advantage; missing in sequence", value: i });
   if (beta !== 0 && !ref_logp)
@@ -337,7 +336,7 @@ function checked(
       value: i,
       remedy: "compute them with the reference weights, or set beta to 0",
     });
-  checkLengths(i, logp, { entropy, weights, old_logp, ref_logp, sampling_logp });
+  checkLengths(i, logp, { entropy, weights, old_logp, ref_logp });
   if (typeof advantage !== "number") {
     checkLengths(i, logp, { advantage });
     if (importance_sampling_level === "sequence")

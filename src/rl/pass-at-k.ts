@@ -5,8 +5,8 @@ import { playConcurrently, sampleRounds, summarize } from "../gym/evaluation/ind
 import type { GRPOConfig } from "./config.ts";
 import type { Environment } from "./environment.ts";
 import { evaluationConcurrency, modelWorker } from "./evaluate-model.ts";
-import type { SamplingModel } from "./policy.ts";
-import type { Reach, Warning } from "./run/records.ts";
+import type { PassAtK, Warning } from "./run/records.ts";
+import type { SamplingModel } from "./trainable-model.ts";
 
 /** With a lower pass@k, most groups are all wrong. */
 const MIN_SOLVED = 0.05;
@@ -22,7 +22,7 @@ export async function measurePassAtK(
   model: SamplingModel,
   config: GRPOConfig,
   { signal, onProgress }: PassAtKOptions = {},
-): Promise<Reach> {
+): Promise<PassAtK> {
   const { pass_k: tries, pass_questions, seed } = config;
   const tasks = environment.tasks("train");
   const questions = Math.min(pass_questions, tasks.length);
@@ -59,7 +59,7 @@ export async function measurePassAtK(
 }
 
 /** The warning before a training with hardly any correct episodes. */
-export function passAtKWarning({ solved_in_tries, tries, questions }: Reach): Warning | null {
+export function passAtKWarning({ solved_in_tries, tries, questions }: PassAtK): Warning | null {
   if (solved_in_tries === null || solved_in_tries >= MIN_SOLVED) return null;
   const share = `${(100 * solved_in_tries).toFixed(1)} %`;
   return {

@@ -6,9 +6,10 @@ import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { TextPolicy } from "../gym/players/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import { type Environment, type Task, type TaskSplit, type TextEnvironment, textRecord } from "./environment.ts";
-import { modelPolicy, type SamplingModel } from "./policy.ts";
+import { modelPolicy } from "./model-policy.ts";
 import type { Episode } from "./run/records.ts";
 import { RolloutClock } from "./timing.ts";
+import type { SamplingModel } from "./trainable-model.ts";
 
 export interface RolloutOptions {
   readonly model: SamplingModel;

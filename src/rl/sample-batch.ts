@@ -2,12 +2,12 @@
 import { type Batching, type GRPOConfig, usesQueue } from "./config.ts";
 import { differInCorrectness, fillBatch } from "./dynamic-sampling.ts";
 import type { Environment, Task } from "./environment.ts";
-import type { SamplingModel } from "./policy.ts";
 import { rollOut } from "./rollout.ts";
 import type { Episode } from "./run/records.ts";
 import { batchAt, repeated } from "./task-order.ts";
 import { outcomeOf, type QueuedTask, type QueueState, tasksFrom } from "./task-queue.ts";
 import type { RolloutClock } from "./timing.ts";
+import type { SamplingModel } from "./trainable-model.ts";
 
 export interface SampleBatchOptions {
   readonly environment: Environment;
@@ -16,7 +16,7 @@ export interface SampleBatchOptions {
   readonly batching: Batching;
   readonly tasks: readonly Task[];
   /** Number of the batch, and of the first one that draws from these tasks. */
-  readonly generation: number;
+  readonly index: number;
   readonly first: number;
   /** State of the queue after the batch before; undefined before its first use. */
   readonly queue: QueueState | undefined;
@@ -41,18 +41,18 @@ export interface SampledBatch {
 const UNUSED: QueueState = { position: 0, outcomes: {} };
 
 export async function sampleBatch(options: SampleBatchOptions): Promise<SampledBatch> {
-  const { environment, model, config, batching, tasks, generation, first, expected, clock, signal } = options;
+  const { environment, model, config, batching, tasks, index, first, expected, clock, signal } = options;
   const { shuffle_dataset: shuffle, seed, num_generations: size, dynamic_sampling, skip_solved } = config;
   const { questions: count } = batching;
-  const key = [seed, "rollout", generation];
+  const key = [seed, "rollout", index];
   const playAll = (drawn: readonly Task[]) =>
     rollOut(environment, repeated(drawn, size), { model, config, key, clock, signal });
   if (!usesQueue(config)) {
-    const indices = batchAt(generation - first, tasks.length, { chunk: count, shuffle, seed });
-    return { episodes: await playAll(indices.map((index) => tasks[index]!)), stopped: 0, metrics: {} };
+    const indices = batchAt(index - first, tasks.length, { chunk: count, shuffle, seed });
+    return { episodes: await playAll(indices.map((i) => tasks[i]!)), stopped: 0, metrics: {} };
   }
 
-  const { position, outcomes } = generation === first ? UNUSED : (options.queue ?? UNUSED);
+  const { position, outcomes } = index === first ? UNUSED : (options.queue ?? UNUSED);
   const queue = tasksFrom(position, tasks, { shuffle, seed, outcomes, skip_solved });
   const limit = count + Math.floor(dynamic_sampling * count);
   const next = Array.from({ length: limit }, () => queue.next().value);

@@ -17,8 +17,8 @@ import { Conversation, type Exchange } from "../gym/players/index.ts";
 import type { Datum } from "../lm/engine/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { Environment } from "./environment.ts";
-import type { TrainableModel } from "./policy.ts";
 import type { Episode } from "./run/records.ts";
+import type { TrainableModel } from "./trainable-model.ts";
 
 /** Clips at a factor of 20 in probability: single tokens must not dominate. */
 export const MAX_LOG_RATIO = 3;

@@ -8,7 +8,7 @@ import { random } from "../random.ts";
 import type { TrainerCallback } from "./callbacks.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
 import { evaluateModel } from "./evaluate-model.ts";
-import { type LiveView, LiveVisualizationCallback } from "./live.ts";
+import { type LiveView, LiveVisualizationCallback } from "./live-visualization.ts";
 import { meaningOf } from "./metric-names.ts";
 import { passAtKWarning } from "./pass-at-k.ts";
 import { type RewardFunction, rewardCorrectness } from "./rewards.ts";
@@ -17,7 +17,7 @@ import { buildTrainer, runTraining, runTrainingWithMetrics, sampleRandomBaseline
 import { sftDatabases } from "./run/split.ts";
 import { MemoryStore } from "./run/store.ts";
 import { createSqlEnvironment } from "./sql/sql-environment.ts";
-import type { TrainableEngine } from "./trainer.ts";
+import type { TrainableEngine } from "./trainable-model.ts";
 
 let data: DataSet;
 let fineTuned: FineTuned;
@@ -274,8 +274,8 @@ test("pass@k is measured before the training, reported, and changes nothing else
     const store = new MemoryStore();
     const few = { max_steps: 2, final_eval_episodes: 1, comparison_episodes: 0 };
     const config = resolveConfig({ ...SMALL, ...few, ...more });
-    const onReach = (...all: unknown[]) => void told.push(...all);
-    const result = await runTraining({ model, data, config, store, onReach });
+    const onPassAtK = (...all: unknown[]) => void told.push(...all);
+    const result = await runTraining({ model, data, config, store, onPassAtK });
     const weights = model.engine.model.device.read(model.engine.model.values) as Float32Array;
     await model.engine.close();
     return { result: result!, weights, store };

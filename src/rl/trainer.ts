@@ -36,15 +36,6 @@
 
 import { SqlEnvError } from "../errors.ts";
 import { computeAdvantages } from "./advantages.ts";
-import { episodeLines, learnedEpisodes, makeRolloutBatch, promptTokens, type RolloutBatch } from "./batch.ts";
-import {
-  computeLogprobs,
-  cutIntoSlices,
-  type Logprobs,
-  policySpec,
-  samplingMismatch,
-  selectData,
-} from "./batch-data.ts";
 import {
   type EventDetails,
   evaluationMetrics,
@@ -57,9 +48,17 @@ import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } f
 import { warningsAt } from "./diagnostics.ts";
 import type { Environment, Task } from "./environment.ts";
 import { evaluateModel, previewEpisodes } from "./evaluate-model.ts";
+import {
+  computeLogprobs,
+  cutIntoSlices,
+  type Logprobs,
+  policySpec,
+  samplingMismatch,
+  selectData,
+} from "./loss-inputs.ts";
 import { added, meansOf, type Sums } from "./metrics.ts";
-import type { TrainableModel } from "./policy.ts";
 import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
+import { episodeLines, learnedEpisodes, makeRolloutBatch, promptTokens, type RolloutBatch } from "./rollout-batch.ts";
 import type { Episode, EpisodeLine, Evaluation, MetricLine } from "./run/records.ts";
 import { INITIAL_STATE, MemoryStore, type ResumePoint, type RunStore, type TrainerState } from "./run/store.ts";
 import { type SampledBatch, sampleBatch } from "./sample-batch.ts";
@@ -68,8 +67,7 @@ import { type EnvironmentChoice, resolveEnvironment } from "./sql/resolve-enviro
 import { easyTasks } from "./task-order.ts";
 import type { QueueState } from "./task-queue.ts";
 import { RolloutClock, StepClock } from "./timing.ts";
-
-export type { TrainableEngine, TrainableModel } from "./policy.ts";
+import type { TrainableModel } from "./trainable-model.ts";
 
 export interface TrainerOptions extends EnvironmentChoice {
   readonly model: TrainableModel;
@@ -202,11 +200,11 @@ export class GRPOTrainer {
     const lines = this.#logEpisodes(batch, reward_names, queue);
 
     // A batch is learned from in slices, one optimizer step or gradient accumulation each.
-    const slices = cutIntoSlices(batch.learned, this.#batching.slices, [config.seed, this.#state.generation]);
+    const slices = cutIntoSlices(batch.learned, this.#batching.slices, [config.seed, this.#state.batches]);
     const logprobs = await this.#clock.time("training", () =>
       computeLogprobs(this.model.engine, batch, config, this.#batching),
     );
-    this.#update({ generation: this.#state.generation + 1 });
+    this.#update({ batches: this.#state.batches + 1 });
 
     for (let iteration = 0; iteration < config.num_iterations; iteration++) {
       for (const members of slices) {
@@ -227,15 +225,15 @@ export class GRPOTrainer {
   /** Plays each task of the next batch num_generations times. */
   async #rollOut(requested: AbortSignal | undefined): Promise<SampledBatch> {
     const { environment } = this;
-    const { generation, queue } = this.#state;
+    const { batches, queue } = this.#state;
     const clock = new RolloutClock(environment);
     const batch = await sampleBatch({
       environment,
       model: this.model,
       config: this.config,
       batching: this.#batching,
-      ...this.#tasksAt(generation),
-      generation,
+      ...this.#tasksAt(batches),
+      index: batches,
       queue,
       expected: this.#keptShare,
       clock,
@@ -248,8 +246,8 @@ export class GRPOTrainer {
   }
 
   /** The tasks that a batch draws from, and the first batch that does. */
-  #tasksAt(generation: number): { readonly tasks: readonly Task[]; readonly first: number } {
-    const isEasy = generation < this.#easyBatches;
+  #tasksAt(index: number): { readonly tasks: readonly Task[]; readonly first: number } {
+    const isEasy = index < this.#easyBatches;
     return isEasy ? { tasks: this.#easy, first: 0 } : { tasks: this.tasks, first: this.#easyBatches };
   }
 
@@ -303,7 +301,7 @@ export class GRPOTrainer {
   /** Warnings, metrics and callbacks of an optimizer step. */
   async #endStep(episodes: readonly EpisodeLine[]): Promise<void> {
     const { config, store } = this;
-    const { step, tokens, generation, queue, elapsed } = this.#state;
+    const { step, tokens, batches, queue, elapsed } = this.#state;
     const timing = this.#clock.take(step, elapsed, config);
     this.#update({ elapsed: timing.elapsed });
     store.append("timings.jsonl", timing);
@@ -314,8 +312,8 @@ export class GRPOTrainer {
 
     if (step % config.logging_steps === 0 || step === this.total_steps) {
       const epoch = queue
-        ? queue.position / this.#tasksAt(generation - 1).tasks.length
-        : generation / Math.floor(this.tasks.length / this.#batching.questions);
+        ? queue.position / this.#tasksAt(batches - 1).tasks.length
+        : batches / Math.floor(this.tasks.length / this.#batching.questions);
       const line: MetricLine = { step, epoch, num_tokens: tokens, ...meansOf(this.#state.since_log) };
       this.#update({ since_log: {} });
       this.#write(line);

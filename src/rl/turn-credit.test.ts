@@ -1,9 +1,9 @@
 // Turn credit of a group, computed by hand.
 import { describe, expect, test } from "vitest";
 import { computeAdvantages } from "./advantages.ts";
-import { episodeLines, makeRolloutBatch } from "./batch.ts";
-import { buildData, policySpec, withAdvantage } from "./batch-data.ts";
 import { batchingOf, resolveConfig } from "./config.ts";
+import { buildData, policySpec, withAdvantage } from "./loss-inputs.ts";
+import { episodeLines, makeRolloutBatch } from "./rollout-batch.ts";
 import type { Episode } from "./run/records.ts";
 import { milestoneOf } from "./sql/milestone.ts";
 import { creditedAdvantages } from "./turn-credit.ts";

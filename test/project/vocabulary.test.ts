@@ -41,8 +41,9 @@ const RULES: readonly Rule[] = [
     retired: /\b(playedBy|playedAtRandom)\b|(?<![-a-z])standings?\b|Standing/,
     instead: "evaluateModel, randomBaseline, evaluation",
     except: WORLDS,
-    allowed: /(readonly|const) standing\b|\bstanding(,|: )|\.standing\b|"standing"/g, // a key of base.json, random.json and before.json
+    allowed: /`standing`|\bstanding: ("evaluation"|evaluation,)/g, // a key of earlier versions' files
   },
+  { retired: /\b(Reach|QuestionMarks|StageMarks)\b/, instead: "PassAtK, JudgedEpisode, JudgedStage" },
   { retired: /\b[tT]okenGroup/, instead: "TokenSequence", allowed: /type TokenGroup = TokenSequence/g },
   {
     retired: /\b[lL]essons?\b|\bLesson/,

@@ -140,7 +140,7 @@ describe.runIf(QUICK)("the same training from code", () => {
   };
 
   test("does SFT, then learns adapters by GRPO", () => {
-    expect(phases).toEqual(["base", "sft", "random", "before", "reach", "training", "after"]);
+    expect(phases).toEqual(["base", "sft", "random", "before", "pass_at_k", "training", "after"]);
     expect(result).toMatchObject({ steps: 4, sft: { steps: 2 }, base: { unseen: { greedy: { episodes: 2 } } } });
   });
 

@@ -74,7 +74,7 @@ describe.concurrent("SIGKILL at any moment, then --resume", () => {
       (seed) => [written("random.json"), during(1, seed), during(4, seed), written("results.json")],
     ],
     [
-      "with four optimizer steps a generation and a KL term",
+      "with four optimizer steps per rollout batch and a KL term",
       FOUR_STEPS_A_GENERATION,
       (seed) => [during(3, seed), during(6, seed)],
     ],

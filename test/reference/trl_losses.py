@@ -40,7 +40,6 @@ REF_LOGPS = [
     [-2.2286, -2.2191, -0.2412, -0.7865],
     [-1.089, -0.5081, -1.4303, -4.2662],
 ]
-SAMPLING_LOGPS = [[x - 0.03 * (i + 1) for x in row] for i, row in enumerate(OLD_LOGPS)]
 ADVANTAGES = [1.2, -0.7, 0.0, -0.5]
 
 BASE = {
@@ -91,7 +90,6 @@ CASES = {
     "grpo on policy beta corrected": {"loss_type": "grpo", "old": False, **CORRECTED},
     "grpo sequence on policy": {"loss_type": "grpo", "old": False, **SEQUENCE},
     "dapo off-policy mask": {"off_policy_mask_threshold": 0.05},
-    "dapo off-policy mask, sampler's": {"off_policy_mask_threshold": 0.05, "sampling": True},
     "cispo cap 1.2": {"loss_type": "cispo", "epsilon_high": 1.2},
     "one sequence masked out": {"loss_type": "grpo", "masked_out": 1},
     "one sequence masked out, sequence level": {"loss_type": "grpo", "masked_out": 1, **SEQUENCE, **KL},
@@ -138,8 +136,6 @@ def run(case):
     }
     if case.get("old", True):
         inputs["old_per_token_logps"] = torch.tensor(OLD_LOGPS)
-    if case.get("sampling"):
-        inputs["sampling_per_token_logps"] = torch.tensor(SAMPLING_LOGPS)
     metrics = {}
 
     class Metrics(dict):
@@ -194,7 +190,6 @@ inputs = {
     "tool_mask": TOOL_MASK,
     "old_logps": OLD_LOGPS,
     "ref_logps": REF_LOGPS,
-    "sampling_logps": [[round(x, 6) for x in row] for row in SAMPLING_LOGPS],
     "advantages": ADVANTAGES,
 }
 note = f"TRL {trl.__version__}, GRPOTrainer._compute_loss in float64; made by trl_losses.py"

@@ -40,13 +40,18 @@ export class ActionStatsCounter {
     add("repeats", repeats);
     add("parse_failures", parse_failures);
     for (const { action } of steps) add(action.action_type, 1);
-    add(behaviourOf(steps.map(({ action }) => action.action_type[0] ?? "?").join("")), 1);
+    add(behaviourOf(actionLetters(steps)), 1);
   }
 
   /** The means per step, in order. */
   list(): ActionStats[] {
     return [...this.#sums.entries()].sort(([a], [b]) => a - b).map(([step, sum]) => meansOf(step, sum));
   }
+}
+
+/** The first letters of an episode's actions, such as "DQA". */
+export function actionLetters(steps: CountedEpisode["steps"]): string {
+  return steps.map(({ action }) => action.action_type[0] ?? "?").join("");
 }
 
 /** Classifies an episode by the first letters of its actions, such as "DQA". */

@@ -1,7 +1,7 @@
 // A training's evaluations as rows: random, before and after, on databases seen and unseen in training.
 import type { Behaviour, Summary } from "../../gym/evaluation/index.ts";
-import type { Decoding, EvaluationSplit, Reach, StagePair, TrainingResult } from "../../rl/run/records.ts";
-import { percent, percentRange } from "./format.ts";
+import type { Decoding, EvaluationSplit, PassAtK, StagePair, TrainingResult } from "../../rl/run/records.ts";
+import { percent, percentRange, pValue } from "./format.ts";
 
 /** The evaluations of a training's result. */
 export type TrainingEvaluations = Pick<TrainingResult, "random" | "before" | "after" | "base" | "paired">;
@@ -71,7 +71,7 @@ export function verdictText({ verdict, p }: EvaluationRow): string {
 
 /** "p < 0.001", "p = 0.020" */
 export function pText(p: number): string {
-  return p < 0.001 ? "p < 0.001" : `p = ${p.toFixed(3)}`;
+  return p < 0.001 ? `p ${pValue(p)}` : `p = ${pValue(p)}`;
 }
 
 /** Whether anything was evaluated: a data set with one database has no unseen ones. */
@@ -112,7 +112,7 @@ const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [
 ];
 
 /** The model's success before training, as a sentence. */
-export function reachText({ questions, tries, greedy, solved_in_tries }: Reach): string {
+export function passAtKText({ questions, tries, greedy, solved_in_tries }: PassAtK): string {
   return `before training, on ${questions} training questions: right ${percent(greedy)}, right at least once in ${tries} tries ${percent(solved_in_tries)}: the questions reward can reach first`;
 }
 

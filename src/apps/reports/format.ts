@@ -100,3 +100,8 @@ export function settingText(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(settingText).join(", ");
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
+
+/** A p-value: "< 0.001", "0.020". */
+export function pValue(p: number): string {
+  return p < 0.001 ? "< 0.001" : p.toFixed(3);
+}

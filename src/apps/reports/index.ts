@@ -24,7 +24,7 @@ export {
   evaluationRows,
   headline,
   isScored,
-  reachText,
+  passAtKText,
   type TrainingEvaluations,
   verdictOf,
   verdictText,

@@ -1,5 +1,5 @@
 // Live plots of a running training: reward on the left, success on training and evaluation questions on the right.
-import type { RewardPoint, SuccessPoint } from "../../rl/live.ts";
+import type { RewardPoint, SuccessPoint } from "../../rl/live-visualization.ts";
 import { drawPanel, svgDocument } from "./svg-chart.ts";
 
 export interface LivePlots {

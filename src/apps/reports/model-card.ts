@@ -1,7 +1,14 @@
 // A run in Markdown: the saved model's model card, and a summary for a blog post.
 import type { Comparison, EvaluationEpisodes, GoldAnswers, TrainingResult } from "../../rl/run/records.ts";
 import { questionMarkdown } from "./comparison.ts";
-import { behaviourRows, evaluatedRows, headline, reachText, verdictText, withInterval } from "./evaluation-summary.ts";
+import {
+  behaviourRows,
+  evaluatedRows,
+  headline,
+  passAtKText,
+  verdictText,
+  withInterval,
+} from "./evaluation-summary.ts";
 import { exampleQuestion } from "./example-question.ts";
 import { failuresMarkdown } from "./failures.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
@@ -81,7 +88,7 @@ A language model that answers questions about SQL databases by exploring them: i
 
 ${evaluationTable(result)}
 
-${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.reach ? `\n\nOf the model ${reachText(result.reach)}.` : ""}
+${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.reach ? `\n\nOf the model ${passAtKText(result.reach)}.` : ""}
 
 ## Training
 

@@ -16,7 +16,7 @@ import {
   behaviourRows,
   type EvaluationRow,
   evaluatedRows,
-  reachText,
+  passAtKText,
   verdictText,
   withInterval,
 } from "./evaluation-summary.ts";
@@ -127,12 +127,12 @@ function evaluationHtml(result: TrainingResult): string {
     : "";
   return `<div class="headline">${rows.map(evaluationCard).join("")}</div>
 <div class="card"><div class="scroll evaluation"><table><thead><tr><th>success on</th><th>random</th><th>before</th><th>after</th><th></th><th>steps, before and after</th></tr></thead><tbody>${table.join("")}</tbody></table></div>
-<p class="note">Held-out questions. In brackets: 95 % intervals; a change is significant (better or worse) if p of the paired test is below 0.05 or, without such a test, if the intervals of before and after do not overlap.${clustered} Greedy takes the most likely tokens, sampled draws as in training.</p>${reachHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
+<p class="note">Held-out questions. In brackets: 95 % intervals; a change is significant (better or worse) if p of the paired test is below 0.05 or, without such a test, if the intervals of before and after do not overlap.${clustered} Greedy takes the most likely tokens, sampled draws as in training.</p>${passAtKHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
 }
 
-function reachHtml({ reach }: TrainingResult): string {
+function passAtKHtml({ reach }: TrainingResult): string {
   if (!reach) return "";
-  const text = reachText(reach);
+  const text = passAtKText(reach);
   return `<p class="note">${escapeHtml(text[0]!.toUpperCase() + text.slice(1))}.</p>`;
 }
 

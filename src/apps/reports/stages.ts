@@ -1,8 +1,12 @@
 // Accuracy by training stage (untrained, before GRPO, after) and paired tests between stages, as table rows.
-import type { EvaluationSplit, Mark, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
-import { count, duration } from "./format.ts";
+import type { EvaluationSplit, ScoringRule, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
+import { count, duration, pValue } from "./format.ts";
 
-const NAMES: Readonly<Record<Mark, string>> = { answer: "answers", spider: "Spider's rule", bird: "BIRD's rule" };
+const NAMES: Readonly<Record<ScoringRule, string>> = {
+  answer: "answers",
+  spider: "Spider's rule",
+  bird: "BIRD's rule",
+};
 
 const STAGES = ["base", "before", "after"] as const;
 const SPLITS: readonly EvaluationSplit[] = ["unseen", "seen"];
@@ -21,13 +25,13 @@ export function accuracyTable(result: TrainingResult): StageTable | null {
   const names = { base: "untrained", before, after: "after GRPO" };
   const percents = (rate: number) => (100 * rate).toFixed(1);
   const rows = SPLITS.flatMap((split) =>
-    (["answer", "spider", "bird"] as const).flatMap((mark) => {
-      const scores = stages.map((stage) => accuracy[stage]![split][mark]);
+    (["answer", "spider", "bird"] as const).flatMap((rule) => {
+      const scores = stages.map((stage) => accuracy[stage]![split][rule]);
       if (scores.every((score) => score === null)) return [];
       const cells = scores.map((score) =>
         score ? `${percents(score.rate)} (${score.ci.map(percents).join("–")})` : "–",
       );
-      return [[`${NAMES[mark]}, ${split}`, ...cells]];
+      return [[`${NAMES[rule]}, ${split}`, ...cells]];
     }),
   );
   return rows.length === 0 ? null : { head: ["right, greedy (%)", ...stages.map((stage) => names[stage])], rows };
@@ -52,8 +56,8 @@ export function pairedTable(result: TrainingResult, isShort = false): StageTable
   const rows = shown.map(({ to, place, mark, difference, difference_ci: ci, mcnemar_p, permutation_p, databases }) => [
     `${to === "after" ? "GRPO" : stagesBefore(result)}: ${NAMES[mark]}${isShort ? "" : `, ${place}`}`,
     `${points(difference)}${ci ? ` (${points(ci[0])} to ${points(ci[1])})` : ""}`,
-    pText(mcnemar_p),
-    databases > 1 ? pText(permutation_p) : "–",
+    pValue(mcnemar_p),
+    databases > 1 ? pValue(permutation_p) : "–",
   ]);
   return { head: [isShort ? `change, ${hardest} databases` : "change", "points", "McNemar p", "p by db"], rows };
 }
@@ -64,10 +68,6 @@ export const PAIRED_NOTE =
 
 function stagesBefore({ sft, self_taught = [] }: TrainingResult): string {
   return [...(sft ? ["SFT"] : []), ...(self_taught.length > 0 ? ["self-taught"] : [])].join(" + ") || "SFT";
-}
-
-function pText(p: number): string {
-  return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 
 /** What SFT was trained on, and the databases of each part. */

@@ -29,27 +29,27 @@ export function batchingOf(config: GRPOConfig): Batching {
       what: `generation_batch_size must be a multiple of per_device_train_batch_size (${batch})`,
       value: config.generation_batch_size,
     });
-  const perGeneration =
+  const perRollout =
     config.generation_batch_size !== null
       ? config.generation_batch_size / batch
       : (config.steps_per_generation ?? accumulated);
-  const size = batch * perGeneration;
+  const size = batch * perRollout;
   if (size % num_generations !== 0)
     throw new UsageError({
-      what: `a generation of ${size} episodes (per_device_train_batch_size ${batch} × ${perGeneration}) does not make groups of num_generations`,
+      what: `a rollout batch of ${size} episodes (per_device_train_batch_size ${batch} × ${perRollout}) does not make groups of num_generations`,
       value: num_generations,
       remedy: `choose num_generations among the divisors of ${size}, or change the batch size`,
     });
-  if (perGeneration % accumulated !== 0 && accumulated % perGeneration !== 0)
+  if (perRollout % accumulated !== 0 && accumulated % perRollout !== 0)
     throw new UsageError({
       what: `steps_per_generation and gradient_accumulation_steps (${accumulated}) must divide one another`,
-      value: perGeneration,
+      value: perRollout,
     });
   return {
     generation_batch_size: size,
     questions: size / num_generations,
-    slices: Math.max(1, perGeneration / accumulated),
-    accumulations: Math.max(1, accumulated / perGeneration),
+    slices: Math.max(1, perRollout / accumulated),
+    accumulations: Math.max(1, accumulated / perRollout),
   };
 }
 
@@ -75,15 +75,15 @@ export function trainingEnvironmentOptions(config: GRPOConfig): EnvironmentOptio
 export function stepsOf(config: GRPOConfig, questions: number): number {
   const { max_steps, num_train_epochs, num_iterations } = config;
   const { questions: asked, slices, accumulations } = batchingOf(config);
-  const generations = Math.floor(questions / asked);
-  if (generations === 0)
+  const batches = Math.floor(questions / asked);
+  if (batches === 0)
     throw new UsageError({
-      what: `a generation asks ${asked} questions, and there are only`,
+      what: `a rollout batch asks ${asked} questions, and there are only`,
       value: questions,
       remedy: "lower per_device_train_batch_size, gradient_accumulation_steps or generation_batch_size",
     });
   if (max_steps > 0) return max_steps;
-  return Math.max(1, Math.floor((num_train_epochs * generations * num_iterations * slices) / accumulations));
+  return Math.max(1, Math.floor((num_train_epochs * batches * num_iterations * slices) / accumulations));
 }
 
 /** The learning rate of an optimizer step, from 1. */

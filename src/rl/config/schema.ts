@@ -104,10 +104,10 @@ export const configSchema = z
     ),
     steps_per_generation: note(
       count.nullable().default(null),
-      "batches that a generation is divided into; null: gradient_accumulation_steps",
+      "batches that a rollout batch is divided into; null: gradient_accumulation_steps",
       { trl: null },
     ),
-    num_iterations: note(count.default(1), "optimization passes over each generation (μ)", { trl: 1 }),
+    num_iterations: note(count.default(1), "optimization passes over each rollout batch (μ)", { trl: 1 }),
     easy_steps: note(z.int().min(0).default(0), "curriculum: first steps, which ask only easy questions"),
     // SFT before GRPO
     sft_steps: note(
@@ -183,7 +183,7 @@ export const configSchema = z
     ),
     reward_timeout: note(
       z.number().positive().nullable().default(600),
-      "seconds a reward function may take for the episodes of a generation; null: no limit",
+      "seconds a reward function may take for the episodes of a rollout batch; null: no limit",
     ),
     reward_weights: note(
       z.array(z.number()).nullable().default(null),

@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(() => rmSync(join(folder, ".."), { recursive: true, force: true }));
 
 const at = (step: number): TrainerState => ({
-  ...{ step, generation: step, episodes: 6 * step, tokens: 100 * step, elapsed: step / 2, evaluated: 0 },
+  ...{ step, batches: step, episodes: 6 * step, tokens: 100 * step, elapsed: step / 2, evaluated: 0 },
   ...{ since_log: { loss: [0.5, 2] }, warned: ["truncated"], streaks: { repeats: 2 } },
   queue: { position: 7 * step, outcomes: { "q-1": [0, 2, 8] } },
 });

@@ -135,7 +135,7 @@ describe("a run that was taken over", () => {
     expect(() => first.rewind()).toThrow(taken);
     const state = {
       step: 2,
-      generation: 2,
+      batches: 2,
       episodes: 0,
       tokens: 0,
       elapsed: 0,

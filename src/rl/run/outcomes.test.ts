@@ -2,24 +2,24 @@ import { expect, test } from "vitest";
 import { smallDataSet } from "../../../test/helpers/small-data.ts";
 import { type EpisodeRecord, evaluate } from "../../gym/evaluation/index.ts";
 import { oraclePlayer, randomPlayer } from "../../gym/players/index.ts";
-import { accuracyOf, marksOf, outcomesOf, pairsOf } from "./outcomes.ts";
+import { accuracyOf, judgeEpisodes, outcomesOf, pairsOf } from "./outcomes.ts";
 
 const data = await smallDataSet();
 
 const played = async (player: typeof oraclePlayer) => {
   const records: EpisodeRecord[] = [];
   await evaluate(data, player(), { onEpisode: (record) => records.push(record) });
-  return marksOf(records, data);
+  return judgeEpisodes(records, data);
 };
 
 test("answers and last queries are counted by place, stages are compared, and outcomes are bits", async () => {
   const [base, after] = [await played(randomPlayer), await played(oraclePlayer)];
   const { seen, unseen } = accuracyOf(after);
   expect([seen.questions, unseen.questions]).toEqual([5, 10]);
-  for (const mark of ["answer", "spider", "bird"] as const) expect(unseen[mark]).toMatchObject({ right: 10, rate: 1 });
+  for (const rule of ["answer", "spider", "bird"] as const) expect(unseen[rule]).toMatchObject({ right: 10, rate: 1 });
   const [stageA, stageB] = [
-    { stage: "base", marks: base },
-    { stage: "after", marks: after },
+    { stage: "base", judged: base },
+    { stage: "after", judged: after },
   ];
   const pairs = pairsOf([stageA, stageB], 1);
   const pair = pairs.find(({ place, mark }) => place === "unseen" && mark === "answer")!;
@@ -49,7 +49,8 @@ test("a right answer after a wrong query counts as an answer only", async () => 
   });
   const { question_id, database_name } = question!;
   const record = { question_id, database_name, seen: true, correctness: 1, steps: [step("QUERY", "SELECT 77")] };
-  const marked = (more: object) => marksOf([{ ...record, error: null, ...more } as unknown as EpisodeRecord], data);
-  expect(await marked({})).toMatchObject([{ answer: true, spider: false, bird: false }]);
-  expect(await marked({ error: "the environment's thread was lost", correctness: null })).toEqual([]);
+  const judged = (more: object) =>
+    judgeEpisodes([{ ...record, error: null, ...more } as unknown as EpisodeRecord], data);
+  expect(await judged({})).toMatchObject([{ answer: true, spider: false, bird: false }]);
+  expect(await judged({ error: "the environment's thread was lost", correctness: null })).toEqual([]);
 });

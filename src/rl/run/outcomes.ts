@@ -10,68 +10,68 @@ import {
   judgeEpisode,
   wilson,
 } from "../../gym/evaluation/index.ts";
-import type { Accuracy, Mark, Outcomes, QuestionMarks, Score, SplitAccuracy, StagePair } from "./records.ts";
+import type { Accuracy, JudgedEpisode, Outcomes, Score, ScoringRule, SplitAccuracy, StagePair } from "./records.ts";
 
-export const MARKS: readonly Mark[] = ["answer", "spider", "bird"];
+export const SCORING_RULES: readonly ScoringRule[] = ["answer", "spider", "bird"];
 
 /** Questions judged before yielding to the event loop: SQLite is synchronous, and signals have to be handled. */
 const QUESTIONS_PER_YIELD = 16;
 
 /** Judges episodes: the answer as the environment did, the last query by Spider's and BIRD's rules. Aborted episodes are left out, as in evaluations. */
-export async function marksOf(records: readonly EpisodeRecord[], data: DataSet): Promise<QuestionMarks[]> {
+export async function judgeEpisodes(records: readonly EpisodeRecord[], data: DataSet): Promise<JudgedEpisode[]> {
   const questions = new Map(data.questions.map((question) => [question.question_id, question]));
-  const marks: QuestionMarks[] = [];
+  const judged: JudgedEpisode[] = [];
   for (const record of records.filter(({ error }) => error === null)) {
     const { question_id, database_name: database, seen, correctness } = record;
-    const judged = judgeEpisode(record, questions.get(question_id)!, data.databases.get(database));
-    marks.push({ question_id, database, seen, answer: correctness === 1, ...judged });
-    if (marks.length % QUESTIONS_PER_YIELD === 0) await yieldToEventLoop();
+    const byQuery = judgeEpisode(record, questions.get(question_id)!, data.databases.get(database));
+    judged.push({ question_id, database, seen, answer: correctness === 1, ...byQuery });
+    if (judged.length % QUESTIONS_PER_YIELD === 0) await yieldToEventLoop();
   }
-  return marks;
+  return judged;
 }
 
 /** Success on seen and on unseen databases. */
-export function accuracyOf(marks: readonly QuestionMarks[]): Accuracy {
+export function accuracyOf(judged: readonly JudgedEpisode[]): Accuracy {
   const place = (seen: boolean): SplitAccuracy => {
-    const some = marks.filter((one) => one.seen === seen);
-    const score = (mark: Mark) => scoreOf(some, mark, seen);
+    const some = judged.filter((one) => one.seen === seen);
+    const score = (rule: ScoringRule) => scoreOf(some, rule, seen);
     return { questions: some.length, answer: score("answer"), spider: score("spider"), bird: score("bird") };
   };
   return { seen: place(true), unseen: place(false) };
 }
 
 /** The interval is over databases if those are the sampling units, as in evaluations. */
-function scoreOf(marks: readonly QuestionMarks[], mark: Mark, seen: boolean): Score | null {
-  if (marks.length === 0) return null;
-  const right = marks.filter((one) => one[mark]).length;
+function scoreOf(judged: readonly JudgedEpisode[], rule: ScoringRule, seen: boolean): Score | null {
+  if (judged.length === 0) return null;
+  const right = judged.filter((one) => one[rule]).length;
   const clusters = new Map<string, Cluster>();
-  for (const { database, [mark]: isRight } of marks) {
+  for (const { database, [rule]: isRight } of judged) {
     const { successes, trials } = clusters.get(database) ?? { successes: 0, trials: 0 };
     clusters.set(database, { successes: successes + Number(isRight), trials: trials + 1 });
   }
-  const ci = (seen ? null : clusterInterval([...clusters.values()])) ?? wilson(right, marks.length)!;
-  return { right, rate: right / marks.length, ci };
+  const ci = (seen ? null : clusterInterval([...clusters.values()])) ?? wilson(right, judged.length)!;
+  return { right, rate: right / judged.length, ci };
 }
 
-/** The outcomes of one stage. */
-export interface StageMarks {
+/** The greedy evaluation episodes of one stage. */
+export interface JudgedStage {
   readonly stage: string;
-  readonly marks: readonly QuestionMarks[];
+  readonly judged: readonly JudgedEpisode[];
 }
 
 /** Compares each stage with the previous one, on the questions that both played. */
-export function pairsOf(stages: readonly StageMarks[], seed: number): StagePair[] {
+export function pairsOf(stages: readonly JudgedStage[], seed: number): StagePair[] {
   return stages.slice(1).flatMap((to, i) => {
     const from = stages[i]!;
-    const earlier = new Map(from.marks.map((marks) => [marks.question_id, marks]));
+    const earlier = new Map(from.judged.map((one) => [one.question_id, one]));
     return (["unseen", "seen"] as const).flatMap((place) =>
-      MARKS.flatMap((mark): StagePair[] => {
-        const pairs = to.marks.flatMap(({ question_id, database, seen, [mark]: b }) => {
+      SCORING_RULES.flatMap((rule): StagePair[] => {
+        const pairs = to.judged.flatMap(({ question_id, database, seen, [rule]: b }) => {
           const was = earlier.get(question_id);
-          return was && seen === (place === "seen") ? [{ database, a: was[mark], b }] : [];
+          return was && seen === (place === "seen") ? [{ database, a: was[rule], b }] : [];
         });
         if (pairs.length === 0) return [];
-        return [{ from: from.stage, to: to.stage, place, mark, ...comparePaired(pairs, seed) }];
+        return [{ from: from.stage, to: to.stage, place, mark: rule, ...comparePaired(pairs, seed) }];
       }),
     );
   });
@@ -81,10 +81,10 @@ export function pairsOf(stages: readonly StageMarks[], seed: number): StagePair[
 export type OutcomesAbout = Omit<Outcomes, "format" | "ids_sha256" | "stages" | "bits" | "questions">;
 
 /** outcomes.json: small enough to keep with a result, and without any text of the data set. */
-export async function outcomesOf(stages: readonly StageMarks[], about: OutcomesAbout): Promise<Outcomes> {
-  const bits = ({ answer, spider, bird }: QuestionMarks) => Number(answer) + 2 * Number(spider) + 4 * Number(bird);
-  const byStage = stages.map(({ marks }) => new Map(marks.map((one) => [one.question_id, bits(one)])));
-  const databaseOf = new Map(stages.flatMap(({ marks }) => marks.map((one) => [one.question_id, one.database])));
+export async function outcomesOf(stages: readonly JudgedStage[], about: OutcomesAbout): Promise<Outcomes> {
+  const bits = ({ answer, spider, bird }: JudgedEpisode) => Number(answer) + 2 * Number(spider) + 4 * Number(bird);
+  const byStage = stages.map(({ judged }) => new Map(judged.map((one) => [one.question_id, bits(one)])));
+  const databaseOf = new Map(stages.flatMap(({ judged }) => judged.map((one) => [one.question_id, one.database])));
   const ids = [...databaseOf.keys()].sort();
   const asked = (database: string) =>
     ids
@@ -96,7 +96,7 @@ export async function outcomesOf(stages: readonly StageMarks[], about: OutcomesA
     ...about,
     ...(globalThis.crypto?.subtle && { ids_sha256: await idsSha256(ids) }),
     stages: stages.map(({ stage }) => stage),
-    bits: MARKS,
+    bits: SCORING_RULES,
     questions: Object.fromEntries(databases.map((database) => [database, Object.fromEntries(asked(database))])),
   };
 }

@@ -194,7 +194,7 @@ export function evaluationSeconds(model: ModelConfig, episodes: number, gpu: Spe
   return Math.ceil(episodes / together) * playSeconds(model, together, together * EPISODE.context, gpu);
 }
 
-const EVALUATED_TOGETHER = 64; // episodes; evaluations play about as many as a generation has
+const EVALUATED_TOGETHER = 64; // episodes; evaluations play about as many as a rollout batch has
 
 /** Seconds of an SFT step on a GPU; good to a factor of two. */
 export function sftSeconds(model: ModelConfig, config: GRPOConfig, { flops }: Pick<GpuClass, "flops">): number {

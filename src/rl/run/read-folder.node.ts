@@ -113,9 +113,7 @@ function readJson<T>(folder: string, name: string, schema: z.ZodType<T>): T | nu
   const file = join(folder, name);
   if (!existsSync(file)) return null;
   try {
-    const value: unknown = JSON.parse(readFileSync(file, "utf8"));
-    schema.parse(value);
-    return value as T; // with fields that this version does not know
+    return schema.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch (cause) {
     throw broken(file, cause instanceof z.ZodError ? z.prettifyError(cause) : messageOf(cause), cause);
   }
@@ -146,7 +144,7 @@ async function* linesOf<T>(folder: string, name: string, schema: z.ZodType<T>): 
     }
     const parsed = schema.safeParse(value);
     if (!parsed.success) throw broken(`${file}, line ${number}`, z.prettifyError(parsed.error), parsed.error);
-    yield value as T;
+    yield parsed.data;
   }
   if (truncatedLine > 0 && number > truncatedLine)
     throw broken(`${file}, line ${truncatedLine}`, messageOf(fault), fault);

@@ -3,14 +3,12 @@ import { z } from "zod";
 import { ModelLoadError, messageOf } from "../../errors.ts";
 import type { RunStore } from "./store.ts";
 
-/** A record that an earlier part of the run wrote, with fields that this version does not know; null without the file. */
+/** A record that an earlier part of the run wrote; null without the file. */
 export function readRunJson<T>(store: Pick<RunStore, "read" | "name">, file: string, schema: z.ZodType<T>): T | null {
   const text = store.read(file);
   if (text === null) return null;
   try {
-    const value: unknown = JSON.parse(text);
-    schema.parse(value);
-    return value as T;
+    return schema.parse(JSON.parse(text));
   } catch (cause) {
     const issue = cause instanceof z.ZodError ? cause.issues[0] : undefined;
     const reason = issue ? [issue.path.join("."), issue.message].filter(Boolean).join(": ") : messageOf(cause);

@@ -1,14 +1,27 @@
 // The records of a run folder: one schema per file, the types inferred from them, used by the writer and by all readers.
-// Fields that earlier versions did not write are optional; fields that a version does not know are ignored.
+// Fields that earlier versions did not write are optional; fields that a version does not know are kept.
 import { z } from "zod";
 import type { EpisodeRecord, PairedComparison, Summary } from "../../gym/evaluation/index.ts";
 import type { Message, Segment } from "../../gym/players/index.ts";
+import { acceptOldKeys } from "./old-keys.ts";
 
-const record = <S extends z.ZodRawShape>(shape: S) => z.object(shape).readonly();
+const record = <S extends z.ZodRawShape>(shape: S) =>
+  z.looseObject(shape).readonly() as unknown as z.ZodReadonly<z.ZodObject<S>>; // the type lists only the known fields
 const list = <T extends z.ZodType>(item: T) => z.array(item).readonly();
 
-/** A record that the gym defines: only the fields that readers rely on are checked. */
-const gymRecord = <T>(shape: z.ZodRawShape): z.ZodType<T> => z.looseObject(shape) as unknown as z.ZodType<T>;
+/**
+ * A record that the gym defines: only the fields that readers rely on are checked. The value is returned as it is,
+ * because a resumed run writes it again and its bytes must not depend on the resume: `z.looseObject` would put the
+ * fields of the shape first.
+ */
+function gymRecord<T>(shape: z.ZodRawShape): z.ZodType<T> {
+  const fields = z.looseObject(shape);
+  return z.unknown().transform((value, context): T => {
+    const { error } = fields.safeParse(value);
+    for (const { path, message } of error?.issues ?? []) context.addIssue({ code: "custom", path, message });
+    return value as T;
+  });
+}
 
 const count = z.number();
 const rate = z.number().nullable();
@@ -139,8 +152,8 @@ export type Evaluation = z.infer<typeof evaluationSchema>;
 export const evaluationSchema = record({ seen: decodingsSchema, unseen: decodingsSchema });
 
 /** reach.json: pass@k on training questions before training. RL can only reinforce answers that the model sometimes samples. */
-export type Reach = z.infer<typeof reachSchema>;
-export const reachSchema = record({
+export type PassAtK = z.infer<typeof passAtKSchema>;
+export const passAtKSchema = record({
   questions: count,
   tries: count,
   /** Shares of right answers: greedy, sampled as in training, and of questions solved at least once. */
@@ -149,13 +162,13 @@ export const reachSchema = record({
   solved_in_tries: rate,
 });
 
-const markSchema = z.enum(["answer", "spider", "bird"]);
-/** A way of being right: the answer as the environment judges it, or the last query by Spider's or BIRD's rule. */
-export type Mark = z.infer<typeof markSchema>;
+const scoringRuleSchema = z.enum(["answer", "spider", "bird"]);
+/** What counts as right: the answer as the environment judges it, or the last query by Spider's or BIRD's rule. */
+export type ScoringRule = z.infer<typeof scoringRuleSchema>;
 
-/** Whether a greedy evaluation episode was right. */
-export type QuestionMarks = z.infer<typeof questionMarksSchema>;
-const questionMarksSchema = record({
+/** A greedy evaluation episode, and whether it was right by each rule. */
+export type JudgedEpisode = z.infer<typeof judgedEpisodeSchema>;
+const judgedEpisodeSchema = record({
   question_id: z.string(),
   database: z.string(),
   seen: z.boolean(),
@@ -180,7 +193,7 @@ const splitAccuracySchema = record({
 export type Accuracy = z.infer<typeof accuracySchema>;
 const accuracySchema = record({ seen: splitAccuracySchema, unseen: splitAccuracySchema });
 
-const stagePairShape = { from: z.string(), to: z.string(), place: evaluationSplitSchema, mark: markSchema };
+const stagePairShape = { from: z.string(), to: z.string(), place: evaluationSplitSchema, mark: scoringRuleSchema };
 /** Two stages on the same questions; the difference is `to` − `from`. */
 export type StagePair = PairedComparison & Readonly<z.infer<z.ZodObject<typeof stagePairShape>>>;
 const stagePairSchema = gymRecord<StagePair>({
@@ -208,7 +221,7 @@ export const outcomesSchema = record({
   ids_sha256: z.string().exactOptional(),
   stages: list(z.string()),
   /** What each bit says, the lowest first. */
-  bits: list(markSchema),
+  bits: list(scoringRuleSchema),
   /** By database and question id, one number per stage; null where it was not asked. */
   questions: z.record(z.string(), z.record(z.string(), list(z.int().min(0).nullable())).readonly()).readonly(),
 });
@@ -267,16 +280,19 @@ export const trainingSplitSchema = record({
 
 /** random.json, base.json and before.json: success rates, and the greedy episodes of the tasks that are compared. */
 export type StageEvaluation = z.infer<typeof stageEvaluationSchema>;
-export const stageEvaluationSchema = record({
-  /** Name of the stage. */
-  player: z.string(),
-  standing: evaluationSchema,
-  compared: list(shownEpisodeSchema),
-  /** Greedy episodes judged; absent for the random baseline. */
-  marks: list(questionMarksSchema).exactOptional(),
-  /** All greedy episodes; written to evaluation-NAME.jsonl instead of NAME.json. */
-  episodes: list(shownEpisodeSchema).exactOptional(),
-});
+export const stageEvaluationSchema = acceptOldKeys(
+  record({
+    /** Name of the stage. */
+    player: z.string(),
+    evaluation: evaluationSchema,
+    compared: list(shownEpisodeSchema),
+    /** Greedy episodes, judged; absent for the random baseline. */
+    judged: list(judgedEpisodeSchema).exactOptional(),
+    /** All greedy episodes; written to evaluation-NAME.jsonl instead of NAME.json. */
+    episodes: list(shownEpisodeSchema).exactOptional(),
+  }),
+  { standing: "evaluation", marks: "judged" },
+);
 
 /** results.json: the result of a training. */
 export type TrainingResult = z.infer<typeof trainingResultSchema>;
@@ -300,7 +316,7 @@ export const trainingResultSchema = record({
   before: evaluationSchema,
   after: evaluationSchema,
   /** Measured where pass_k asks for it. */
-  reach: reachSchema.exactOptional(),
+  reach: passAtKSchema.exactOptional(),
   /** Greedy, by stage: answers, and last queries by the rules of Spider and BIRD. */
   accuracy: z
     .partialRecord(z.enum(["base", "before", "after"]), accuracySchema)

@@ -1,14 +1,15 @@
 // The store of a run: logs that grow line by line, small files, and checkpoints; a folder on disk (folder.node.ts), or memory.
 
 import { z } from "zod";
+import { acceptOldKeys } from "./old-keys.ts";
 
 const count = z.int().min(0);
 const trainerStateSchema = z
   .object({
     /** Optimizer steps done. */
     step: count,
-    /** Generations played. */
-    generation: count,
+    /** Rollout batches played. */
+    batches: count,
     episodes: count,
     /** Tokens of prompts and completions so far. */
     tokens: count,
@@ -38,7 +39,7 @@ export type TrainerState = z.infer<typeof trainerStateSchema>;
 /** The state of a training before its first step. */
 export const INITIAL_STATE: TrainerState = {
   step: 0,
-  generation: 0,
+  batches: 0,
   episodes: 0,
   tokens: 0,
   elapsed: 0,
@@ -79,7 +80,9 @@ export type LogLengths = z.infer<typeof logLengthsSchema>;
 
 /** trainer.json of a checkpoint: the state, and the lengths of the logs that belong to it. */
 export type ResumePoint = z.infer<typeof resumePointSchema>;
-export const resumePointSchema = z.object({ state: trainerStateSchema, logs: logLengthsSchema }).readonly();
+export const resumePointSchema = z
+  .object({ state: acceptOldKeys(trainerStateSchema, { generation: "batches" }), logs: logLengthsSchema })
+  .readonly();
 
 /**
  * Keeps everything in memory: for tests, notebooks and pages. Nothing can be resumed from it.

@@ -14,8 +14,8 @@ import { keepGold } from "./gold.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import { readRunJson } from "./read-json.ts";
 import {
-  type Reach,
-  reachSchema,
+  type PassAtK,
+  passAtKSchema,
   type StageEvaluation,
   selfTaughtReportSchema,
   stageEvaluationSchema,
@@ -26,7 +26,7 @@ import {
 import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 
 /** Part of a training, in order. */
-export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "reach" | "training" | "after";
+export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "pass_at_k" | "training" | "after";
 
 export interface TrainAndEvaluateOptions extends Omit<TrainerOptions, "environment"> {
   readonly data: DataSet;
@@ -39,7 +39,7 @@ export interface TrainAndEvaluateOptions extends Omit<TrainerOptions, "environme
   /** Episodes of the current evaluation: played so far, and in total. */
   readonly onProgress?: (phase: Phase, done: number, total: number) => void;
   /** pass@k before training, if `pass_k` is set, and a warning if it is too low for RL. */
-  readonly onReach?: (reach: Reach, warning: Warning | null) => void;
+  readonly onPassAtK?: (measured: PassAtK, warning: Warning | null) => void;
 }
 
 /** Trains and evaluates, and writes the records to the store; null if aborted, with the training saved. */
@@ -52,7 +52,7 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
     signal,
     onPhase,
     onProgress,
-    onReach,
+    onPassAtK,
     resume = false,
     spent = 0,
   } = options;
@@ -82,17 +82,17 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
   };
 
   /** pass@k of the model; a resumed run reads the stored one. */
-  const measureReach = async (): Promise<Reach> => {
-    const kept = readRunJson(store, "reach.json", reachSchema);
+  const passAtKOnce = async (): Promise<PassAtK> => {
+    const kept = readRunJson(store, "reach.json", passAtKSchema);
     if (kept) return kept;
-    onPhase?.("reach");
-    const reach = await measurePassAtK(environment, model, config, {
+    onPhase?.("pass_at_k");
+    const measured = await measurePassAtK(environment, model, config, {
       signal,
-      onProgress: (done, total) => onProgress?.("reach", done, total),
+      onProgress: (done, total) => onProgress?.("pass_at_k", done, total),
     });
-    store.write("reach.json", `${JSON.stringify(reach)}\n`);
-    onReach?.(reach, passAtKWarning(reach));
-    return reach;
+    store.write("reach.json", `${JSON.stringify(measured)}\n`);
+    onPassAtK?.(measured, passAtKWarning(measured));
+    return measured;
   };
 
   try {
@@ -109,21 +109,24 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
     const random = await once("random", () => randomBaseline(data, config, { environments, ...watch("random") }));
     const isNew = store.newest() === null;
     const before = await once("before", () => evaluateStage(environment, model, config, watch("before")));
-    if (isNew) await trainer.record(before.standing);
-    const reach = config.pass_k > 0 ? await measureReach() : null;
-    const first = [overlapWarning(split), reach && passAtKWarning(reach)].filter((warning) => warning !== null);
+    if (isNew) await trainer.record(before.evaluation);
+    const passAtK = config.pass_k > 0 ? await passAtKOnce() : null;
+    const first = [overlapWarning(split), passAtK && passAtKWarning(passAtK)].filter((warning) => warning !== null);
     if (isNew) store.append("warnings.jsonl", ...first);
     onPhase?.("training");
     const { interrupted, steps } = await trainer.train({ signal });
     if (interrupted) return null;
     const after = await evaluateStage(environment, model, config, watch("after"));
-    await trainer.record(after.standing);
+    await trainer.record(after.evaluation);
     keepEpisodes(store, after);
     store.write(
       "comparison.json",
       `${JSON.stringify(compareStages([random, ...(base ? [base] : []), before, after]))}\n`,
     );
-    const stages = [...(base ? [base] : []), before, after].map(({ player, marks = [] }) => ({ stage: player, marks }));
+    const stages = [...(base ? [base] : []), before, after].map(({ player, judged = [] }) => ({
+      stage: player,
+      judged,
+    }));
     const eval_ids_sha256 = globalThis.crypto?.subtle ? await evalIdsSha256(data.questions) : undefined;
     const asked = {
       model_name: config.model_name,
@@ -143,12 +146,12 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
       steps,
       episodes: trainer.state.episodes,
       tokens: trainer.state.tokens,
-      random: random.standing,
-      ...(base && { base: base.standing }),
-      before: before.standing,
-      after: after.standing,
-      ...(reach && { reach }),
-      accuracy: Object.fromEntries(stages.map(({ stage, marks }) => [stage, accuracyOf(marks)])),
+      random: random.evaluation,
+      ...(base && { base: base.evaluation }),
+      before: before.evaluation,
+      after: after.evaluation,
+      ...(passAtK && { reach: passAtK }),
+      accuracy: Object.fromEntries(stages.map(({ stage, judged }) => [stage, accuracyOf(judged)])),
       paired: pairsOf(stages, config.seed),
       ...(sft && { sft }),
       ...(self_taught.length > 0 && { self_taught }),

@@ -36,7 +36,7 @@ export interface ReportHook {
 
 export interface TrainOptions
   extends PrepareOptions,
-    Pick<TrainAndEvaluateOptions, "callbacks" | "signal" | "spent" | "onPhase" | "onProgress" | "onReach"> {
+    Pick<TrainAndEvaluateOptions, "callbacks" | "signal" | "spent" | "onPhase" | "onProgress" | "onPassAtK"> {
   /** What `prepareTraining` returned, in place of config, resume, data and rewardFuncs; the caller closes it. */
   readonly prepared?: PreparedTraining | undefined;
   /** With `resume`: take the run over from a process that seems to train in it. @default false */
@@ -84,7 +84,7 @@ async function train(
   started: number,
 ): Promise<TrainingResult | null> {
   const { config, run, resume, data, rewardFuncs, split } = prepared;
-  const { signal, report, onPhase, onProgress, onReach, onStep, onNote } = options;
+  const { signal, report, onPhase, onProgress, onPassAtK, onStep, onNote } = options;
   const callbacks = [...(options.callbacks ?? []), ...reporters(config, run)];
   const existed = existsSync(run);
   const store = new RunFolder(run);
@@ -121,7 +121,7 @@ async function train(
       spent: (options.spent ?? 0) + (performance.now() - started) / 1000,
       ...(onPhase && { onPhase }),
       ...(onProgress && { onProgress }),
-      ...(onReach && { onReach }),
+      ...(onPassAtK && { onPassAtK }),
     });
     if (!result) return null;
     await saveModel(model, result, config, run, report);

@@ -9,7 +9,7 @@ import type { Datum } from "../../lm/engine/index.ts";
 import type { TurnEncoder } from "../../lm/model/index.ts";
 import type { GRPOConfig } from "../config.ts";
 import { sftQuestions } from "../run/split.ts";
-import type { TrainableModel } from "../trainer.ts";
+import type { TrainableModel } from "../trainable-model.ts";
 import { dataDemonstration, demonstrations, type Mixture, mixtureSchema, teacherOf } from "./demonstrations.ts";
 import { mixed } from "./mixing.ts";
 import { type SftOptions, type SftReport, trainSft } from "./sft.ts";

@@ -17,7 +17,7 @@ import type { Episode, SelfTaughtReport } from "../run/records.ts";
 import { loadQuestionPrompts } from "../sql/questions.ts";
 import { rolloutFunc } from "../sql/rollout-func.ts";
 import { repeated } from "../task-order.ts";
-import type { TrainableModel } from "../trainer.ts";
+import type { TrainableModel } from "../trainable-model.ts";
 import { type SftOptions, type SftReport, trainSft } from "./sft.ts";
 
 /** Correct episodes kept per question: a second one shows another solution, further ones add little. */

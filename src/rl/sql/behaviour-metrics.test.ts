@@ -4,7 +4,7 @@ import { type EnvironmentRules, SQLEnvironment } from "../../gym/env/index.ts";
 import { playEpisode } from "../../gym/evaluation/index.ts";
 import { parseModelOutput } from "../../gym/players/index.ts";
 import { createDatabase, DatabasePool, loadSqlite } from "../../gym/sql/index.ts";
-import { groupMetrics } from "../batch-metrics.ts";
+import { groupMetrics } from "../episode-metrics.ts";
 import type { Episode } from "../run/records.ts";
 import { behaviourMetrics } from "./behaviour-metrics.ts";
 

@@ -21,8 +21,8 @@ import type {
   TextReset,
   TextStep,
 } from "../environment.ts";
-import { evaluationConfig } from "../policy.ts";
-import { marksOf } from "../run/outcomes.ts";
+import { evaluationConfig } from "../model-policy.ts";
+import { judgeEpisodes } from "../run/outcomes.ts";
 import { behaviourMetrics } from "./behaviour-metrics.ts";
 import { failedTurns } from "./failures.ts";
 import { milestoneOf } from "./milestone.ts";
@@ -57,7 +57,7 @@ export function createSqlEnvironment({ data, config, environments }: SqlEnvironm
     metrics: behaviourMetrics,
     milestone: (episode) => milestoneOf(episode, config.reward.progress),
     failures: (group) => failedTurns(group, prompt),
-    judge: (records) => marksOf(records, data),
+    judge: (records) => judgeEpisodes(records, data),
   };
 }
 

@@ -1,8 +1,9 @@
 // The model of a training as a player of SQL episodes, for what plays with players: `evaluate`, the playground.
 import { modelPlayer, type Player } from "../../gym/players/index.ts";
 import type { GRPOConfig } from "../config.ts";
-import { evaluationConfig, type SamplingModel, samplingOptions } from "../policy.ts";
+import { evaluationConfig, samplingOptions } from "../model-policy.ts";
 import type { Decoding } from "../run/records.ts";
+import type { SamplingModel } from "../trainable-model.ts";
 
 /** A player that takes the likeliest tokens, or samples as in training. */
 export function sqlPlayer(model: SamplingModel, decoding: Decoding, config: GRPOConfig, name = "model"): Player {

@@ -11,7 +11,7 @@ export const DIFFERENCES = ["data", "prompt", "rules", "schema", "decoding", "tw
 
 export type Difference = (typeof DIFFERENCES)[number];
 
-const mark = z.boolean().nullable();
+const verdict = z.boolean().nullable();
 
 /** The part of a result that a comparison reads. */
 const comparableSchema = z.object({
@@ -30,7 +30,16 @@ const comparableSchema = z.object({
   }),
   errors: z.number().int().min(0),
   questions: z
-    .array(z.object({ id: z.string(), database: z.string(), answer: mark, spider: mark, bird: mark, twins: mark }))
+    .array(
+      z.object({
+        id: z.string(),
+        database: z.string(),
+        answer: verdict,
+        spider: verdict,
+        bird: verdict,
+        twins: verdict,
+      }),
+    )
     .min(1),
 });
 
@@ -62,8 +71,8 @@ const outcomesSchema = anyOutcomesSchema
 /** Converts a training's outcomes at its last stage to a result. */
 function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
   const { model_name: name, data, prompt, rules, ids_sha256, step_budget, max_new_tokens, stages, bits } = outcomes;
-  const bitOf = (mark: (typeof bits)[number], bit: number | null) =>
-    bit === null || !bits.includes(mark) ? null : ((bit >> bits.indexOf(mark)) & 1) === 1;
+  const bitOf = (rule: (typeof bits)[number], bit: number | null) =>
+    bit === null || !bits.includes(rule) ? null : ((bit >> bits.indexOf(rule)) & 1) === 1;
   return {
     format: BENCH_FORMAT,
     model: { player: "model", name: `${name} (${stages.at(-1)})` },
@@ -76,8 +85,8 @@ function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
     questions: Object.entries(outcomes.questions).flatMap(([database, asked]) =>
       Object.entries(asked).map(([id, byStage]) => {
         const bit = byStage.at(-1) ?? null;
-        const marks = { answer: bitOf("answer", bit), spider: bitOf("spider", bit), bird: bitOf("bird", bit) };
-        return { id, database, ...marks, twins: null };
+        const verdicts = { answer: bitOf("answer", bit), spider: bitOf("spider", bit), bird: bitOf("bird", bit) };
+        return { id, database, ...verdicts, twins: null };
       }),
     ),
   };

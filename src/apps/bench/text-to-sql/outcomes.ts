@@ -20,10 +20,10 @@ export const MEASURES = ["answer", "spider", "bird", "twins"] as const;
 export type Measure = (typeof MEASURES)[number];
 
 /** Whether each measure is met; null if it does not apply. */
-export type Marks = Readonly<Record<Measure, boolean | null>>;
+export type Verdicts = Readonly<Record<Measure, boolean | null>>;
 
 /** A question's outcome: ids and verdicts only, no text of the data set. */
-export interface QuestionOutcome extends Marks {
+export interface QuestionOutcome extends Verdicts {
   readonly id: string;
   readonly database: string;
   readonly difficulty: Difficulty;
@@ -43,7 +43,7 @@ export interface QuestionOutcome extends Marks {
   readonly tried_twins?: number;
   /** With several attempts: how many agree with the chosen one; `any` tells which measures any attempt meets. */
   readonly votes?: number;
-  readonly any?: Marks;
+  readonly any?: Verdicts;
   /** Tokens of all attempts; null if the player does not count them. */
   readonly tokens: number | null;
   readonly prompt_tokens: number | null;
@@ -101,11 +101,11 @@ function judgeQuestion(
     database,
     difficulty,
     joins: outline(gold_sql).joins,
-    ...chosen.marks,
+    ...chosen.verdicts,
     reason: chosen.reason,
     ...(stopped && { stopped }),
     ...(twins && { tried_twins: twinGolds.length }),
-    ...(attempts.length > 1 && { votes, any: anyOf(judged.map(({ marks }) => marks)) }),
+    ...(attempts.length > 1 && { votes, any: anyOf(judged.map(({ verdicts }) => verdicts)) }),
     tokens: total(attempts.map(({ tokens }) => tokens)),
     prompt_tokens: total(attempts.map(({ prompt_tokens }) => prompt_tokens)),
     error: attempts.find(({ error }) => error !== null)?.error ?? null,
@@ -113,7 +113,7 @@ function judgeQuestion(
 }
 
 interface Judged {
-  readonly marks: Marks;
+  readonly verdicts: Verdicts;
   readonly reason: string | null;
   /** Equal for attempts whose queries returned the same rows; undefined without a result. */
   readonly ballot: string | undefined;
@@ -127,14 +127,14 @@ function judgeAttempt(
   agrees: ((sql: string) => boolean) | undefined,
 ): Judged {
   if (sql === null) {
-    const marks = { answer, spider: false, bird: false, twins: agrees ? false : null };
-    return { marks, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined, stopped: false };
+    const verdicts = { answer, spider: false, bird: false, twins: agrees ? false : null };
+    return { verdicts, reason: why ?? (error === null ? "no query" : "broken"), ballot: undefined, stopped: false };
   }
   const { spider, bird, error: failure, result, stopped } = judge(database, sql, gold);
   const isRight = spider && bird;
   const reason = stopped && !isRight ? STOPPED : failure ? failure.error_class : wrongBy({ spider, bird }, gold);
   const twins = agrees ? spider && agrees(sql) : null;
-  return { marks: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined, stopped };
+  return { verdicts: { answer, spider, bird, twins }, reason, ballot: result ? resultKey(result) : undefined, stopped };
 }
 
 /** The reason if the query or its gold query hit the time limit. */
@@ -146,9 +146,9 @@ function wrongBy({ spider, bird }: Record<ExecutionRule, boolean>, gold: GoldExe
   return spider ? "another result by bird" : bird ? "another result by spider" : "another result";
 }
 
-function anyOf(marks: readonly Marks[]): Marks {
+function anyOf(verdicts: readonly Verdicts[]): Verdicts {
   const any = (measure: Measure) =>
-    marks.every((one) => one[measure] === null) ? null : marks.some((one) => one[measure] === true);
+    verdicts.every((one) => one[measure] === null) ? null : verdicts.some((one) => one[measure] === true);
   return { answer: any("answer"), spider: any("spider"), bird: any("bird"), twins: any("twins") };
 }
 

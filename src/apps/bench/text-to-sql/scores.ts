@@ -2,7 +2,7 @@
 
 import { DIFFICULTIES } from "../../../gym/data/index.ts";
 import { type Cluster, clusterInterval, type Interval, wilson } from "../../../gym/evaluation/index.ts";
-import { type Marks, MEASURES, type Measure, type QuestionOutcome } from "./outcomes.ts";
+import { MEASURES, type Measure, type QuestionOutcome, type Verdicts } from "./outcomes.ts";
 
 /** One measure over a group of questions; the rate is 0–1. */
 export interface Score {
@@ -51,14 +51,14 @@ export function scoresOf(outcomes: readonly QuestionOutcome[]): BenchScores {
   };
 }
 
-type Marked = Marks & Pick<QuestionOutcome, "database">;
+type Judged = Verdicts & Pick<QuestionOutcome, "database">;
 
-function groupScores(outcomes: readonly Marked[]): GroupScores {
+function groupScores(outcomes: readonly Judged[]): GroupScores {
   const scores = MEASURES.map((measure) => [measure, scoreOf(outcomes, measure)] as const);
   return { questions: outcomes.length, ...(Object.fromEntries(scores) as Record<Measure, Score | null>) };
 }
 
-function scoreOf(outcomes: readonly Marked[], measure: Measure): Score | null {
+function scoreOf(outcomes: readonly Judged[], measure: Measure): Score | null {
   const marked = outcomes.filter((outcome) => outcome[measure] !== null);
   if (marked.length === 0) return null;
   const clusters = new Map<string, { successes: number; trials: number }>();

@@ -4,8 +4,8 @@ import {
   type EpisodeLine,
   type GRPOConfig,
   LiveVisualizationCallback,
+  type PassAtK,
   type Phase,
-  type Reach,
   type RewardPoint,
   type SelfTaughtReport,
   type SftStep,
@@ -25,7 +25,7 @@ import {
   isScored,
   PAIRED_NOTE,
   pairedTable,
-  reachText,
+  passAtKText,
   recipeLines,
   selfTaughtText,
   withInterval,
@@ -41,7 +41,7 @@ const LABELS: Readonly<Partial<Record<Phase, string>>> = {
   sft: "SFT",
   self_taught: "self-taught",
   before: "before GRPO",
-  reach: "training questions",
+  pass_at_k: "training questions",
   after: "after GRPO",
 };
 
@@ -90,7 +90,7 @@ export class TrainingScreen implements TrainerCallback {
       self_taught: "a self-taught round: sampling episodes on training questions, then fine-tuning on the right ones",
       random: "playing at random: the random baseline",
       before: "evaluating the model that GRPO begins with",
-      reach: "trying training questions several times, to know what reward can reach",
+      pass_at_k: "trying training questions several times, to know what reward can reach",
       training: "GRPO",
       after: "evaluating the trained model",
     };
@@ -147,8 +147,8 @@ export class TrainingScreen implements TrainerCallback {
   }
 
   /** What the model can do before it is trained. */
-  reach(reach: Reach, warning: Warning | null): void {
-    this.#out.line(reachText(reach));
+  passAtK(measured: PassAtK, warning: Warning | null): void {
+    this.#out.line(passAtKText(measured));
     if (warning) this.#out.line(styled("yellow", `${warning.message}; ${warning.remedy}`));
   }
 

@@ -112,7 +112,7 @@ async function trainPrepared(
       onNote: (text) => out.line(styled("yellow", printable(text))),
       onPhase: (phase) => screen.phase(phase),
       onProgress: (phase, done, total) => screen.progress(phase, done, total),
-      onReach: (reach, warning) => screen.reach(reach, warning),
+      onPassAtK: (measured, warning) => screen.passAtK(measured, warning),
       onStep: (phase, step) => screen.sftStep(phase, step, phase === "sft" ? config.sft_steps : null),
       onStageEnd: (name, report) => screen.stageEnd(name, report),
     });

@@ -1,7 +1,12 @@
 // An in-memory index of a run's episodes, to filter, sort and page 100,000 of them without rereading the file.
 
 import type { EpisodeLine } from "../../../rl/run/records.ts";
-import { type ActionStats, ActionStatsCounter, type CountedEpisode } from "../../reports/action-stats.ts";
+import {
+  type ActionStats,
+  ActionStatsCounter,
+  actionLetters,
+  type CountedEpisode,
+} from "../../reports/action-stats.ts";
 import type {
   ActionSequences,
   EpisodeNeighbours,
@@ -27,7 +32,7 @@ export class EpisodeIndex {
   readonly #sequences = new Map<number, Map<string, [count: number, right: number]>>();
 
   add(line: EpisodeLine & CountedEpisode): void {
-    const actions = this.#intern(line.steps.map(({ action }) => action.action_type[0] ?? "?").join(""));
+    const actions = this.#intern(actionLetters(line.steps));
     this.rows.push({
       n: this.rows.length,
       step: line.step,

@@ -99,7 +99,7 @@ export class WatchedRun {
     const { config, preset } = this.#settings();
     const result = this.#file("results.json", trainingResultSchema);
     const [random, before] = (["random.json", "before.json"] as const).map(
-      (file) => this.#file(file, stageEvaluationSchema)?.standing ?? null,
+      (file) => this.#file(file, stageEvaluationSchema)?.evaluation ?? null,
     );
     const step = Math.max(result?.steps ?? 0, timings.at(-1)?.step ?? 0, metrics.at(-1)?.step ?? 0);
     const evaluated = result ? null : latestEvaluation(metrics);
@@ -297,10 +297,8 @@ export class WatchedRun {
     if (known?.stamp === stamp) return known.value as T | null;
     let value: unknown = null;
     try {
-      value = JSON.parse(readFileSync(join(this.folder, name), "utf8"));
-      schema.parse(value);
+      value = schema.parse(JSON.parse(readFileSync(join(this.folder, name), "utf8")));
     } catch {
-      value = null;
       this.#read.problems.add(`${name} cannot be read`);
     }
     this.#files.set(name, { stamp, value });

@@ -23,7 +23,7 @@ export interface WorkerHandle {
 export type StartWorker = (source: string, data: unknown) => WorkerHandle;
 
 // Indices into the shared control array.
-const [GENERATION, REMAINING, KERNEL, COUNT, FAILED] = [0, 1, 2, 3, 4];
+const [JOB, REMAINING, KERNEL, COUNT, FAILED] = [0, 1, 2, 3, 4]; // JOB counts kernel runs; workers wait for it to change
 const FIRST_STATE = 8; // one word per part: 0 until it serves kernels, then its thread's id
 const BROKEN = -1;
 const STOP = -1;
@@ -68,8 +68,8 @@ export function startThreadPool(
     control[COUNT] = values.length;
     Atomics.store(control, FAILED, 0);
     Atomics.store(control, REMAINING, size - 1);
-    Atomics.add(control, GENERATION, 1);
-    Atomics.notify(control, GENERATION);
+    Atomics.add(control, JOB, 1);
+    Atomics.notify(control, JOB);
   };
   let closed = false;
   let lost: SqlEnvError | undefined;

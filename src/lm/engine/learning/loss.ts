@@ -29,8 +29,6 @@ export interface TokenSequence {
   readonly old_logp?: ArrayLike<number> | null;
   /** log π_ref; needed when β ≠ 0. */
   readonly ref_logp?: ArrayLike<number> | null;
-  /** Log-probs as the sampler reported them, for the off-policy mask. @default old_logp */
-  readonly sampling_logp?: ArrayLike<number> | null;
 }
 
 /**

@@ -4,11 +4,11 @@ import { UsageError } from "../errors.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { TrainingView } from "./callbacks.ts";
 import { resolveConfig } from "./config.ts";
-import { type LiveView, LiveVisualizationCallback, type LiveVisualizationOptions } from "./live.ts";
+import { type LiveView, LiveVisualizationCallback, type LiveVisualizationOptions } from "./live-visualization.ts";
 import type { EpisodeLine } from "./run/records.ts";
 
 const START: TrainingView["state"] = {
-  ...{ step: 0, generation: 0, episodes: 0, tokens: 0, elapsed: 0, evaluated: 0, since_log: {}, warned: [] },
+  ...{ step: 0, batches: 0, episodes: 0, tokens: 0, elapsed: 0, evaluated: 0, since_log: {}, warned: [] },
 };
 
 const played = (correctness: 0 | 1 | null): EpisodeRecord => ({

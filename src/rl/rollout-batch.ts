@@ -1,8 +1,8 @@
 // A batch of episodes with their rewards, advantages and metrics.
 import type { Advantages } from "./advantages.ts";
-import { episodeMetrics, groupMetrics } from "./batch-metrics.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { Environment } from "./environment.ts";
+import { episodeMetrics, groupMetrics } from "./episode-metrics.ts";
 import type { Episode, EpisodeLine } from "./run/records.ts";
 import { type TurnCredit, turnCredits } from "./turn-credit.ts";
 

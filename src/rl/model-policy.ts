@@ -1,26 +1,9 @@
-// Models that can be sampled from and trained, and the policy of an episode: how a config samples a model.
-import { TextPolicy, type TextPolicyOptions, type TokenSampler } from "../gym/players/index.ts";
-import type { Engine } from "../lm/engine/index.ts";
-import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
+// The policy of an episode: a model, sampled as the config says.
+import { TextPolicy, type TextPolicyOptions } from "../gym/players/index.ts";
+import type { Tokenizer } from "../lm/model/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { EnvironmentPrompt } from "./environment.ts";
-
-/** A model that can be sampled from. */
-export interface SamplingModel {
-  readonly engine: TokenSampler;
-  readonly tokenizer: Tokenizer;
-  readonly turns: TurnEncoder;
-}
-
-/** An engine whose weights and optimizer state can be checkpointed and restored. */
-export interface TrainableEngine extends Engine {
-  saveState?(dir: string): Promise<void>;
-  loadState?(dir: string): Promise<void>;
-}
-
-export interface TrainableModel extends SamplingModel {
-  readonly engine: TrainableEngine;
-}
+import type { SamplingModel } from "./trainable-model.ts";
 
 export interface ModelPolicyOptions {
   readonly model: SamplingModel;

@@ -4,11 +4,11 @@ import type { ErrorClass } from "../gym/env/index.ts";
 import type { TokenSequence } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
 import { computeAdvantages } from "./advantages.ts";
-import { makeRolloutBatch, type RolloutBatch } from "./batch.ts";
-import { buildData, cutIntoSlices, policySpec, withAdvantage } from "./batch-data.ts";
-import { episodeMetrics } from "./batch-metrics.ts";
 import { batchingOf, type GRPOConfig, resolveConfig } from "./config.ts";
+import { episodeMetrics } from "./episode-metrics.ts";
 import { computeLoss } from "./loss.ts";
+import { buildData, cutIntoSlices, policySpec, withAdvantage } from "./loss-inputs.ts";
+import { makeRolloutBatch, type RolloutBatch } from "./rollout-batch.ts";
 import type { Episode } from "./run/records.ts";
 
 /** An episode with these tokens, 1 the model's. */
@@ -66,7 +66,7 @@ describe.each(LOSS_TYPES)("%s", (loss_type) => {
     const groups = sequences(batching.generation_batch_size);
     const tokens = weightSum(groups);
     const { per_device_train_batch_size: B, gradient_accumulation_steps: GA } = config;
-    const perGeneration = batching.generation_batch_size / B;
+    const perRollout = batching.generation_batch_size / B;
     const loss = policySpec(config, batching, { tokens } as RolloutBatch);
     const slice = groups.slice(0, groups.length / batching.slices);
     const ours = computeLoss(slice, loss, { sequences: slice.length, tokens: weightSum(slice) });
@@ -74,7 +74,7 @@ describe.each(LOSS_TYPES)("%s", (loss_type) => {
     for (let at = 0; at < slice.length; at += B) {
       const micro = {
         gradient_accumulation_steps: GA,
-        steps_per_generation: perGeneration,
+        steps_per_generation: perRollout,
         num_items_in_batch: tokens,
       };
       theirs += computeLoss(slice.slice(at, at + B), { ...loss, ...micro }).loss;
@@ -85,7 +85,7 @@ describe.each(LOSS_TYPES)("%s", (loss_type) => {
 
 test("slices have every episode once, in another assignment for each batch, sorted within", () => {
   const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
-  const deal = (generation: number) => cutIntoSlices(numbers(16), 4, [1, generation]);
+  const deal = (batch: number) => cutIntoSlices(numbers(16), 4, [1, batch]);
   expect(
     deal(0)
       .flat()

@@ -1,9 +1,9 @@
 // A rollout batch as the engine takes it: data (tokens, weights, advantages, log-probs) and the loss with its options.
 import type { Datum, Engine } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
-import { learnedTokens, type RolloutBatch } from "./batch.ts";
 import type { Batching, GRPOConfig } from "./config.ts";
 import type { PolicySpec } from "./loss-options.ts";
+import { learnedTokens, type RolloutBatch } from "./rollout-batch.ts";
 import { creditedAdvantages } from "./turn-credit.ts";
 
 /**

@@ -1,0 +1,21 @@
+// A model as RL sees it: an engine that samples (and trains) tokens, a tokenizer, and the encoding of chat turns.
+import type { TokenSampler } from "../gym/players/index.ts";
+import type { Engine } from "../lm/engine/index.ts";
+import type { Tokenizer, TurnEncoder } from "../lm/model/index.ts";
+
+/** A model that can be sampled from. */
+export interface SamplingModel {
+  readonly engine: TokenSampler;
+  readonly tokenizer: Tokenizer;
+  readonly turns: TurnEncoder;
+}
+
+/** An engine whose weights and optimizer state can be checkpointed and restored. */
+export interface TrainableEngine extends Engine {
+  saveState?(dir: string): Promise<void>;
+  loadState?(dir: string): Promise<void>;
+}
+
+export interface TrainableModel extends SamplingModel {
+  readonly engine: TrainableEngine;
+}
