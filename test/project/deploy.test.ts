@@ -160,11 +160,17 @@ const STANDARD = new Set(
   ),
 );
 
-test("the changelog's newest release is the package's version, and nothing is released twice", () => {
+test("the changelog is in the usual form, and its newest release is the package's version and the citation's", () => {
   const { version } = JSON.parse(read("package.json"));
   const headings = [...read("CHANGELOG.md").matchAll(/^## (.+)$/gm)].map(([, text]) => text!);
-  const released = headings.filter((text) => text !== "Unreleased").map((text) => text.split(" ")[0]);
-  expect(released[0]).toBe(version);
-  expect(new Set(released).size).toBe(released.length);
-  expect(headings.indexOf("Unreleased")).toBeLessThanOrEqual(0);
+  expect(headings[0]).toBe("[Unreleased]");
+  const released = headings.slice(1).map((text) => /^\[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)$/.exec(text)?.slice(1));
+  expect(released[0]?.[0]).toBe(version);
+  expect(new Set(released.map((release) => release?.[0])).size).toBe(released.length);
+  const dates = released.map((release) => release?.[1]);
+  expect([...dates].sort().reverse()).toEqual(dates); // newest first
+  const kinds = [...read("CHANGELOG.md").matchAll(/^### (.+)$/gm)].map(([, kind]) => kind);
+  expect(["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]).toEqual(expect.arrayContaining(kinds));
+  const citation = parse(read("CITATION.cff"));
+  expect([citation.version, citation["date-released"]]).toEqual(released[0]);
 });
