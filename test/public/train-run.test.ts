@@ -1,8 +1,9 @@
 // `sqlenv train`, one whole run: its files, its determinism, and that its numbers can be recomputed.
-import { existsSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { loadModelFolder } from "sqlenv/lm/model/node";
 import { computeAdvantages, type EpisodeLine } from "sqlenv/rl";
 import { afterAll, describe, expect, test } from "vitest";
+import { sqlenvInside } from "../helpers/cli-process.ts";
 import { TrainingPlace } from "../helpers/training-place.ts";
 
 const NUM_GENERATIONS = 3;
@@ -210,5 +211,48 @@ describe("episodes.jsonl is enough to recompute", () => {
       tokens += episodes.reduce((sum, episode) => sum + episode.prompt_tokens + episode.completion_tokens, 0);
       expect(line.num_tokens).toBe(tokens);
     }
+  });
+});
+
+describe("sqlenv eval --run", () => {
+  const evaluate = (...args: readonly string[]) => sqlenvInside(["eval", "--run", ...args]);
+
+  test("repeats the run's last evaluation with the run's own settings: the same numbers and episodes", async () => {
+    const out = place.path("again.jsonl");
+    const { stdout, stderr, code } = await evaluate(place.path("one"), "--threads", "1", "--out", out, "--json");
+    expect(code, stderr).toBe(0);
+    const { after } = JSON.parse(place.text("one", "results.json"));
+    expect(JSON.parse(stdout)).toMatchObject({ agrees: true, evaluation: after, recorded: after, step_budget: 3 });
+    expect(stderr).toContain("the numbers agree with the training's report");
+    expect(stderr).toMatch(/seed 42, 3 actions per episode, 12 tokens per turn, rules env-1/);
+    const played = (file: string) =>
+      place
+        .lines(file)
+        .map(({ question_id, correctness, steps }) => JSON.stringify([question_id, correctness, steps]))
+        .sort();
+    expect(played("again.jsonl")).toEqual(played("one/evaluation-after.jsonl"));
+  });
+
+  test("refuses what the run decides, a run without a trained model, and a folder that is no run", async () => {
+    const unfinished = place.path("unfinished");
+    cpSync(place.path("one"), unfinished, { recursive: true });
+    rmSync(place.path("unfinished", "model"), { recursive: true });
+    const existing = place.path("one", "config.yaml");
+    for (const [args, message] of [
+      [
+        [place.path("one"), "--data", "bundled"],
+        /cannot be combined with: --data; leave it out, or evaluate RUN\/model/,
+      ],
+      [[place.path("one"), "--max-tokens", "5"], /cannot be combined with: --max-new-tokens/],
+      [[unfinished], /the run has no trained model: .*unfinished\/model; finish the training with .*--resume/],
+      [[place.path("nowhere"), "--out", existing], /no such run: .*nowhere/],
+    ] as const) {
+      const { stdout, stderr, code } = await evaluate(...args);
+      expect({ stdout, code }, stderr).toEqual({ stdout: "", code: 2 });
+      expect(stderr).toMatch(message);
+    }
+    expect(place.text("one", "config.yaml")).toContain("learning_rate"); // --out was not emptied
+    const neither = await sqlenvInside(["eval"]);
+    expect(neither.stderr).toMatch(/nothing to evaluate; give --player \(random, .*\), or --run/);
   });
 });

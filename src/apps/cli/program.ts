@@ -35,7 +35,7 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   train: ["train --dashboard", "train --preset qwen3-0.6b --dry-run"],
   play: ["play", "play --player model --model starter --data starter"],
   playground: ["playground --out site", "playground --out site --model runs/starter/model"],
-  eval: ["eval --player keyword", "eval --player model --model runs/starter/model --data starter --step-budget 8"],
+  eval: ["eval --player keyword", "eval --run runs/starter"],
   serve: ["serve", "serve --data spider10 --port 9000"],
   mcp: ["mcp my.sqlite", "mcp --data spider10"],
   data: ["data list", "data check --data questions.json"],

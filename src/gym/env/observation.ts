@@ -15,7 +15,9 @@ export const observationSchema = z
   .object({
     question: z.string().describe("the question, in words"),
     schema_info: z.string().describe("table names; for described tables their columns too"),
-    result: z.string().describe("what the last action showed; empty after an error"),
+    result: z
+      .string()
+      .describe("what the last action showed; empty after an error, except `repeat`, which shows it again"),
     error: z.string().nullable().describe("what went wrong, in SQLite's own words where it has any"),
     error_class: z.enum(ERROR_CLASSES).nullable().describe("the kind of error, for programs"),
     step_count: z.int().min(0).describe("actions taken"),

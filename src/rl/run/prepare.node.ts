@@ -63,9 +63,9 @@ export async function prepare(
     await rewards.close();
   };
   try {
-    const opened = givenData ?? (await openData(config));
-    data = givenData || isWithoutEvaluation(resume) ? opened : withHeldOut(opened, config);
-    const heldOut = data === opened ? 0 : data.questions.filter(({ split }) => split === "eval").length;
+    const opened = givenData ? { data: givenData, heldOut: 0 } : await openTrainingData(config, resume);
+    data = opened.data;
+    const { heldOut } = opened;
     checkRewards(rewards.functions, config.reward_weights);
     const asked = loadQuestionPrompts(data, config).map(({ question_id }) => question_id);
     const steps = stepsOf(config, asked.length);
@@ -78,8 +78,15 @@ export async function prepare(
   }
 }
 
-function openData({ questions_path, db_dir }: GRPOConfig): Promise<DataSet> {
-  return resolveDataSet(questions_path, { dbDir: db_dir === "bundled" ? undefined : db_dir });
+/** The data set that a config names; where it has no evaluation questions, some training questions are held out. */
+export async function openTrainingData(
+  config: GRPOConfig,
+  run?: string,
+): Promise<{ readonly data: DataSet; readonly heldOut: number }> {
+  const { questions_path, db_dir } = config;
+  const opened = await resolveDataSet(questions_path, { dbDir: db_dir === "bundled" ? undefined : db_dir });
+  const data = isWithoutEvaluation(run) ? opened : withHeldOut(opened, config);
+  return { data, heldOut: data === opened ? 0 : data.questions.filter(({ split }) => split === "eval").length };
 }
 
 function withHeldOut(data: DataSet, { difficulty_filter: difficulty, seed }: GRPOConfig): DataSet {

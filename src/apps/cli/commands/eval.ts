@@ -3,18 +3,10 @@ import { closeSync, openSync, writeFileSync } from "node:fs";
 import { Command } from "commander";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import { SQLEnvClient } from "../../../gym/client/index.ts";
-import { ANSWER_TYPES, type AnswerType, DIFFICULTIES, evalIdsSha256, type Split } from "../../../gym/data/index.ts";
+import { ANSWER_TYPES, type AnswerType, evalIdsSha256, type Split } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { DEFAULT_STEP_BUDGET, rulesId } from "../../../gym/env/index.ts";
-import {
-  type EpisodeRecord,
-  type EvaluationReport,
-  evaluate,
-  formatTranscript,
-  type Progress,
-  type Summary,
-} from "../../../gym/evaluation/index.ts";
-import { percent } from "../../reports/format.ts";
+import { type EpisodeRecord, evaluate, formatTranscript, type Progress } from "../../../gym/evaluation/index.ts";
 import { environmentsFor } from "../environments.ts";
 import { JSON_OUTPUT, STEP_BUDGET } from "../options/common.ts";
 import { addPlayerOptions, CONCURRENCY, PLAYER_NAMES, type PlayerFlags, playerNamed } from "../options/player.ts";
@@ -29,19 +21,14 @@ import {
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
-import {
-  counted,
-  countFromOne,
-  drawTable,
-  type Output,
-  output,
-  printable,
-  styled,
-  wholeNumber,
-} from "../terminal/output.ts";
+import { counted, countFromOne, output, printable, styled, wholeNumber } from "../terminal/output.ts";
+import { checkWritable } from "../terminal/writable.ts";
+import { checkRunFlags, evaluateRunFolder } from "./eval-run.ts";
+import { drawNotes, drawReport } from "./eval-table.ts";
 
 interface EvalFlags extends QuestionFlags, PlayerFlags, RulesFlags {
-  readonly player: string;
+  readonly player?: string;
+  readonly run?: string;
   readonly split: Split;
   readonly episodes?: number;
   readonly tries?: number;
@@ -60,7 +47,8 @@ interface EvalFlags extends QuestionFlags, PlayerFlags, RulesFlags {
 export function evalCommand(): Command {
   const command = new Command("eval")
     .description("measure a player's success rate on many questions")
-    .requiredOption("--player <name>", `player: ${PLAYER_NAMES.join(", ")}`)
+    .option("--player <name>", `player: ${PLAYER_NAMES.join(", ")}`)
+    .option("--run <folder>", "repeat a run's last evaluation: its trained model, questions, prompt, rules and limits")
     .option("--episodes <number>", "number of episodes (default: one per question)", countFromOne("--episodes"))
     .option("--questions <number>", "number of questions to draw (default: all)", countFromOne("--questions"))
     .option("--tries <number>", "attempts per question (pass@k)", countFromOne("--tries"))
@@ -82,11 +70,21 @@ export function evalCommand(): Command {
   return addRulesOptions(addPlayerOptions(addQuestionOptions(command))).action(run);
 }
 
-async function run(flags: EvalFlags): Promise<void> {
+async function run(flags: EvalFlags, command: Command): Promise<void> {
+  if (flags.run !== undefined) {
+    checkRunFlags(command);
+    return evaluateRunFolder(flags.run, flags);
+  }
+  const { player: name } = flags;
+  if (name === undefined)
+    throw new UsageError({
+      what: "nothing to evaluate",
+      remedy: `give --player (${PLAYER_NAMES.join(", ")}), or --run with a training's folder`,
+    });
   const out = output(flags);
-  const player = await playerNamed(flags.player, flags);
+  const player = await playerNamed(name, flags);
   const { split, seed, episodes, tries, questions, difficulty, answerType: answerTypes, database: databases } = flags;
-  const { stepBudget: step_budget, concurrency = CONCURRENCY[flags.player] ?? 1 } = flags;
+  const { stepBudget: step_budget, concurrency = CONCURRENCY[name] ?? 1 } = flags;
   const rules = rulesNamed(flags, player.trainedRules);
   const data = await resolveDataSet(flags.data, { dbDir: flags.dbDir });
   checkDatabases(databases, data);
@@ -128,7 +126,7 @@ async function run(flags: EvalFlags): Promise<void> {
   out.line(
     `${styled("bold", printable(player.name))}${report.prompt ? ` (prompt ${printable(report.prompt)})` : ""} on ${printable(data.name)}, ${split} split, seed ${seed}, ${server ? `on ${printable(server)}` : `${counted(step_budget, "action")} per episode`}, rules ${report.rules ?? rulesId(rules)}`,
   );
-  if (report.scored > 0) draw(report, out);
+  if (report.scored > 0) drawReport(report, out);
   if (report.errors < report.episodes || report.interrupted) drawNotes(report, out);
   const eval_ids_sha256 = await evalIdsSha256(data.questions);
   out.result({
@@ -149,80 +147,11 @@ async function run(flags: EvalFlags): Promise<void> {
 }
 
 function openFile(path: string): number {
-  try {
-    return openSync(path, "w");
-  } catch (cause) {
-    throw new UsageError({
-      what: "cannot write --out",
-      value: path,
-      remedy: "name a file in a folder that exists and can be written",
-      cause,
-    });
-  }
+  checkWritable("--out", path);
+  return openSync(path, "w");
 }
 
 function progressLine(name: string, { done, total, correct, errors }: Progress): string {
   const failed = errors > 0 ? `, ${errors} failed` : "";
   return `${name}: ${done} of ${total} episodes, ${correct} correct (${Math.round((100 * correct) / Math.max(1, done - errors))} %)${failed}`;
-}
-
-/** With more databases than this, the table leaves them out. */
-const LISTED_DATABASES = 24;
-
-function draw(report: EvaluationReport, out: Output): void {
-  const databases = Object.entries(report.by_database);
-  const isListed = databases.length <= LISTED_DATABASES;
-  const groups: [string, Summary][] = [
-    ["all", report],
-    ["seen databases", report.seen],
-    ["unseen databases", report.unseen],
-    ...DIFFICULTIES.map((name): [string, Summary] => [name, report.by_difficulty[name]]),
-    ...ANSWER_TYPES.map((name): [string, Summary] => [`answer: ${name}`, report.by_answer_type[name]]),
-    ...(isListed ? databases : []),
-  ];
-  const rows = groups.filter(([, { episodes }]) => episodes > 0).map(([name, summary]) => [name, ...cells(summary)]);
-  out.line(drawTable(["", "episodes", "success", "95 % interval", "reward", "steps"], rows));
-  if (!isListed) out.line(`--json lists each of the ${databases.length} databases`);
-  out.line();
-  if (report.tries > 1) {
-    const parts = [
-      ["seen", report.seen],
-      ["unseen", report.unseen],
-    ] as const;
-    const shown = parts.filter(([, { episodes }]) => episodes > 0);
-    const rates = shown.map(([split, { solved_in_tries }]) => `${split} databases ${percent(solved_in_tries)}`);
-    out.line(`pass@${report.tries}: ${percent(report.solved_in_tries)} of the questions (${rates.join(", ")})`);
-  }
-  const { described_first, answers_seen } = report.behaviour;
-  out.line(
-    `tables described before they were queried: ${percent(described_first)}; answers with values seen before: ${percent(answers_seen)}`,
-  );
-  if (report.unseen.ci_method !== "wilson")
-    out.line("the interval on unseen databases treats databases, not questions, as independent");
-  out.line(
-    `actions: ${percent(report.parse_failure_rate)} unparsable, ${percent(report.repeat_rate)} repeated, ${percent(report.invalid_rate)} failed`,
-  );
-}
-
-/** Episodes that do not count, and why. */
-function drawNotes(report: EvaluationReport, out: Output): void {
-  const unscored = report.episodes - report.scored - report.errors;
-  if (unscored > 0) out.line(styled("yellow", `${counted(unscored, "episode")} could not be scored and do not count`));
-  if (report.errors > 0) {
-    const first = printable(report.first_error ?? "");
-    out.line(styled("yellow", `${counted(report.errors, "episode")} failed and do not count; the first: ${first}`));
-  }
-  if (report.interrupted) out.line(styled("yellow", `interrupted after ${counted(report.episodes, "episode")}`));
-}
-
-function cells({ episodes, scored, success_rate, success_ci, mean_reward, mean_steps }: Summary): string[] {
-  const count = scored === episodes ? String(episodes) : `${scored} of ${episodes}`;
-  const interval = success_ci ? `${(100 * success_ci[0]).toFixed(1)} – ${percent(success_ci[1])}` : "–";
-  return [
-    count.padStart(8),
-    percent(success_rate).padStart(7),
-    interval.padStart(13),
-    (mean_reward?.toFixed(3) ?? "–").padStart(6),
-    (mean_steps?.toFixed(1) ?? "–").padStart(5),
-  ];
 }

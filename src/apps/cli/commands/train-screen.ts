@@ -209,10 +209,7 @@ export class TrainingScreen implements TrainerCallback {
     const next = [
       ["see it in the browser", `sqlenv report ${run} --serve`],
       ["watch the model play", `sqlenv play --player model --model ${run}/model ${same}`],
-      [
-        "measure it",
-        `sqlenv eval --player model --model ${run}/model ${same} --step-budget ${budget} --max-new-tokens ${config.max_new_tokens}`,
-      ],
+      ["measure it again", `sqlenv eval --run ${run}`],
     ] as const;
     this.#out.line();
     this.#out.line(styled("bold", "next:"));
