@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { rmSync } from "node:fs";
-import { dirname } from "node:path";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { SQLObservation } from "sqlenv/gym/env";
 import type { EpisodeRecord } from "sqlenv/gym/evaluation";
@@ -52,6 +52,17 @@ describe("a person plays", () => {
     expect(code).toBe(0);
     expect(stdout).toContain("Correct! Total reward +1.245.");
     expect(stdout.match(/steps left/g)).toHaveLength(2);
+  });
+
+  test("says so when there is no other question, instead of offering one", async () => {
+    const folder = join(dirname(data), "single");
+    cpSync(join(data, "databases"), join(folder, "databases"), { recursive: true });
+    const all = JSON.parse(readFileSync(join(data, "questions/questions_train.json"), "utf8")) as object[];
+    writeFileSync(join(folder, "questions.json"), JSON.stringify(all.slice(0, 1)));
+    const { stdout, code } = await sqlenvInside(["play", "--data", folder], "a 5\n");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/Correct!.*That was the only question\.\n$/s);
+    expect(stdout).not.toContain("another?");
   });
 
   test("ends with a message when the steps or the input run out", async () => {

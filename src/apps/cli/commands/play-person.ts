@@ -13,7 +13,7 @@ import { drawBudget, drawEnd, drawStart, drawStep, drawTables } from "./play-scr
 type Ask = (prompt: string) => Promise<string | null>;
 
 /** Plays one question after the other until the person quits. */
-export async function playPerson(env: SQLEnvironment, questions: Iterable<QuestionRecord>): Promise<void> {
+export async function playPerson(env: SQLEnvironment, questions: readonly QuestionRecord[]): Promise<void> {
   const terminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
   let schema_info = "";
   const lines = createInterface({
@@ -45,16 +45,17 @@ export async function playPerson(env: SQLEnvironment, questions: Iterable<Questi
     write(
       `${styled("bold", "SQLEnv")}: answer questions by exploring a database.\n\n${styled("dim", helpFor(env.rules))}\n`,
     );
-    for (const question of questions) {
+    for (const [i, question] of questions.entries()) {
       const finished = await playOne(env, question, ask, (observation) => {
         schema_info = observation.schema_info;
       });
       if (!finished) return;
+      if (i === questions.length - 1) break; // there is no other to offer
       const again = await ask("  another? [Y/n] ");
       if (again === null || /^\s*(?:n|no|q|quit|exit)\s*$/i.test(again)) return;
       write("");
     }
-    write("  That was the last question.");
+    write(questions.length === 1 ? "  That was the only question." : "  That was the last question.");
   } finally {
     lines.close();
   }

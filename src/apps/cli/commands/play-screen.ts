@@ -5,7 +5,7 @@ import { explainReward, signed } from "../../../gym/evaluation/index.ts";
 import { oneLine } from "../../../gym/one-line.ts";
 import { parseDescription, parseResult, parseTables } from "../../../gym/players/index.ts";
 import type { Database } from "../../../gym/sql/index.ts";
-import { drawBox } from "../terminal/boxed-table.ts";
+import { drawBox, drawRows } from "../terminal/boxed-table.ts";
 import { printable, styled } from "../terminal/output.ts";
 import { wrapText } from "../terminal/wrap.ts";
 
@@ -14,7 +14,7 @@ const SHOWN_ANSWER_ROWS = 20;
 const MAX_WIDTH = 120; // longer lines are hard to read on any terminal
 
 function columns(): number {
-  return Math.min(MAX_WIDTH, process.stdout.columns || 100);
+  return Math.min(MAX_WIDTH, process.stdout.columns || 80);
 }
 
 /** The start of an episode: the question and the tables. */
@@ -63,7 +63,10 @@ export function drawStep({ action_type }: SQLAction, observation: SQLObservation
   if (error !== null) parts.push(styled("red", wrapText(error, columns() - 2, 2)));
   if (result !== "") parts.push(action_type === "DESCRIBE" ? drawDescription(observation) : drawResult(result));
   const budget = done ? "" : `   ${drawBudget(observation)} · ${signed(total)} so far`;
-  parts.push(`  ${styled("dim", explainReward(observation))}`, ...(budget ? [budget.slice(1)] : []));
+  parts.push(
+    styled("dim", wrapText(explainReward(observation), columns() - 2, 2)),
+    ...(budget ? [budget.slice(1)] : []),
+  );
   return parts.join("\n");
 }
 
@@ -88,7 +91,7 @@ function drawResult(result: string): string {
   const { columns: head, rows, notice } = parseResult(result);
   const fits = rows.every((row) => row.length === head.length); // a cell may contain the separator
   const table = fits
-    ? drawBox(head, rows, { maxWidth: columns() })
+    ? drawRows(head, rows, { maxWidth: columns() })
     : result
         .split("\n")
         .map((line) => `  ${printable(line)}`)
@@ -115,7 +118,7 @@ export function drawEnd(
     lines.push(wrapText(`${who} answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
   }
   lines.push(drawGold(question, database));
-  lines.push(`  The query: ${styled("cyan", printable(question.gold_sql))}`);
+  lines.push(styled("cyan", wrapText(`The query: ${question.gold_sql}`, columns() - 2, 2)));
   return lines.join("\n");
 }
 

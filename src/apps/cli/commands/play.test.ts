@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
-import { drawBox } from "../terminal/boxed-table.ts";
+import { drawBox, drawRows } from "../terminal/boxed-table.ts";
 import { width } from "../terminal/output.ts";
 import { readLines } from "../terminal/read-lines.ts";
 import { wrapText } from "../terminal/wrap.ts";
@@ -34,6 +34,28 @@ describe("drawBox", () => {
 
   test("neutralizes control characters", () => {
     expect(drawBox(["a"], [["\x1b[2J"]], { maxWidth: 40 })).not.toContain("\x1b");
+  });
+});
+
+describe("drawRows", () => {
+  const head = Array.from({ length: 11 }, (_, i) => `column_${i}`);
+  const row = head.map((name) => `value of ${name}`);
+
+  test("turns a few rows that do not fit: one line per column, with whole names", () => {
+    const lines = drawRows(head, [row, row], { maxWidth: 80 }).split("\n");
+    expect(lines).toHaveLength(4 + head.length);
+    expect(lines[1]).toMatch(/│ column +│ row 1 +│ row 2 +│/);
+    expect(lines[3]).toMatch(/│ column_0 +│ value of column_0 +│ value of column_0 +│/);
+    for (const line of lines) expect(width(line)).toBeLessThanOrEqual(80);
+  });
+
+  test.each([
+    ["rows that fit", head.slice(0, 3), [row.slice(0, 3)], 80],
+    ["many rows", head, Array.from({ length: 6 }, () => row), 80],
+    ["no rows", head, [], 80],
+    ["a wide terminal", head, [row], 240],
+  ])("leaves %s as they are", (_, names, rows, maxWidth) => {
+    expect(drawRows(names, rows, { maxWidth })).toBe(drawBox(names, rows, { maxWidth }));
   });
 });
 

@@ -50,6 +50,23 @@ export function drawBox(
   return lines.map((line) => " ".repeat(indent) + line).join("\n");
 }
 
+const TURNED_ROWS = 5; // so many rows fit beside each other
+const LEGIBLE = 8; // characters; narrower columns hide most names
+
+/** The rows of a result in a box. A few rows that would be cut to illegible columns are turned: one line per column. */
+export function drawRows(head: readonly string[], rows: readonly (readonly string[])[], options: BoxOptions): string {
+  const wanted = head.map((name, i) => Math.max(...[name, ...rows.map((row) => row[i] ?? "")].map(width)));
+  const room = options.maxWidth - (options.indent ?? 2) - 1 - 3 * head.length;
+  const needed = wanted.reduce((sum, size) => sum + Math.min(size, LEGIBLE), 0);
+  if (needed <= room || rows.length === 0 || rows.length > TURNED_ROWS || head.length <= rows.length + 1)
+    return drawBox(head, rows, options);
+  return drawBox(
+    ["column", ...rows.map((_, i) => `row ${i + 1}`)],
+    head.map((name, i) => [name, ...rows.map((row) => row[i] ?? "")]),
+    options,
+  );
+}
+
 /** Narrows the widest columns until all of them fit. */
 function fitted(wanted: readonly number[], room: number): number[] {
   const widths = [...wanted];
