@@ -262,6 +262,33 @@ withBrowser("the dashboard", () => {
     await page.locator(".status", { hasText: "30 steps" }).waitFor();
   });
 
+  test("runs are filtered by name, in the address too; the current one stays listed", async () => {
+    const page = await open("#/long/runs");
+    const names = () => page.locator(".runs tbody tr td:nth-child(2)").allInnerTexts();
+    expect(await names()).toHaveLength(3);
+    await page.getByLabel("filter the runs").fill("COP");
+    expect(await names()).toEqual(["long", "copy"]);
+    expect(await hash(page)).toBe("#/long/runs?name=COP");
+    await page.getByText("2 of 3 runs").waitFor();
+    await page.reload();
+    await page.locator(".runs").waitFor();
+    expect(await names()).toEqual(["long", "copy"]);
+  });
+
+  test("a chart's data is shown as a table, within the zoom, and copied for a spreadsheet", async () => {
+    const page = await open("#/long/charts?from=10&to=12", { permissions: ["clipboard-read", "clipboard-write"] });
+    const chart = page.locator(".chart").filter({ has: page.getByText("Reward", { exact: true }) });
+    await chart.locator("canvas").waitFor();
+    await chart.getByRole("button", { name: "data of Reward as a table" }).click();
+    expect(await chart.locator("tbody th").allInnerTexts()).toEqual(["10", "11", "12"]);
+    expect(await chart.locator("thead th").first().innerText()).toBe("step");
+    await chart.getByRole("button", { name: "Copy", exact: true }).click();
+    await chart.getByRole("button", { name: "Copied ✓" }).waitFor();
+    const lines = (await page.evaluate(() => navigator.clipboard.readText())).trim().split("\n");
+    expect(lines).toHaveLength(4);
+    expect(lines[1]).toMatch(/^10\t-?\d/);
+  });
+
   test("a filter survives the next episode and the return to the list", async () => {
     const page = await open("#/long/episodes?from_step=20&verdict=wrong");
     await page.locator(".episodes tbody tr").first().waitFor();

@@ -1,7 +1,8 @@
 // A live line chart on a canvas (uPlot): smoothing, zoom by dragging or keys, a cursor shared by all charts.
 import uPlot from "uplot";
 import { shortNumber } from "../../reports/format.ts";
-import { announce, button, fill, h } from "../../web-shared/dom.ts";
+import { announce, button, fill, h, refill } from "../../web-shared/dom.ts";
+import { chartTable, chartTableView } from "./chart-table.ts";
 import { ema } from "./ema.ts";
 import type { Points, XAxis } from "./run-model.ts";
 
@@ -61,6 +62,7 @@ export class Chart {
   readonly #options: ChartOptions;
   readonly #canvas = h("div", { class: "canvas", tabindex: 0, role: "group" });
   readonly #legend = h("div", { class: "legend" });
+  readonly #table = h("div", { class: "scroll chart-data", hidden: true });
   readonly #hidden = new Set<string>();
   #plot: uPlot | null = null;
   #lines: readonly ChartLine[] = [];
@@ -80,8 +82,16 @@ export class Chart {
     this.element = h(
       "figure",
       { class: "chart card" },
-      h("figcaption", {}, h("b", {}, title), note ? h("span", { class: "dim" }, ` ${note}`) : null, this.#legend),
+      h(
+        "figcaption",
+        {},
+        h("b", {}, title),
+        this.#tableButton(title),
+        note ? h("span", { class: "dim" }, ` ${note}`) : null,
+        this.#legend,
+      ),
       this.#canvas,
+      this.#table,
     );
     this.#resize.observe(this.#canvas);
   }
@@ -102,6 +112,27 @@ export class Chart {
       this.#shape = shape;
     }
     this.#showValues(null);
+    this.#showTable();
+  }
+
+  #tableButton(title: string): HTMLButtonElement {
+    const toggle = button(
+      "data",
+      () => {
+        this.#table.hidden = !this.#table.hidden;
+        toggle.setAttribute("aria-expanded", String(!this.#table.hidden));
+        this.#showTable();
+      },
+      { class: "data", "aria-expanded": "false", "aria-label": `data of ${title} as a table`, title: "as a table" },
+    );
+    return toggle;
+  }
+
+  #showTable(): void {
+    if (this.#table.hidden) return;
+    const { axis, range } = this.#style;
+    const table = chartTable(this.#shown, { title: this.#options.title, axis: AXIS_LABELS[axis], range });
+    refill(this.#table, table, () => chartTableView(table));
   }
 
   destroy(): void {
@@ -261,6 +292,7 @@ export class Chart {
     else {
       this.#style = { ...this.#style, range };
       this.#plot?.setData(this.#plot.data);
+      this.#showTable();
     }
   }
 

@@ -7,15 +7,28 @@ import { button, type Child, fill, h, link } from "../../web-shared/dom.ts";
 import type { RunListing } from "../server/schemas.ts";
 import { runColour } from "./chart-panels.ts";
 import { comparedRuns, setComparedRuns } from "./compared-runs.ts";
-import { hrefOf } from "./route.ts";
+import { hrefOf, setParams } from "./route.ts";
 import { STATE_LABELS } from "./run-text.ts";
 import type { Context, View } from "./view-types.ts";
 
-export function runsView({ run, runs }: Context): View {
+export function runsView({ run, runs, route }: Context): View {
   const differences = h("section", { class: "card scroll" });
   let everything = false;
   const all = h("input", { type: "checkbox" });
   let sorted: SortColumn | null = null;
+  let filter = route.params.get("name") ?? "";
+  const find = h("input", {
+    type: "search",
+    placeholder: "filter by name or model",
+    value: filter,
+    "aria-label": "filter the runs",
+  });
+  find.addEventListener("input", () => {
+    filter = find.value;
+    setParams({ name: filter });
+    showTable();
+  });
+  const found = h("span", { class: "dim", role: "status" });
   const shown = () => runs.filter(({ id }) => id === run.id || comparedRuns(run.id).includes(id));
   const about = h("span", { class: "dim" });
   const showDifferences = () => {
@@ -32,6 +45,8 @@ export function runsView({ run, runs }: Context): View {
     const colours = new Map(
       shown().map(({ id }, i) => [id, runColour([run.id, ...comparedRuns(run.id)].indexOf(id)) ?? runColour(i)]),
     );
+    const listed = matching(runs, filter, run.id);
+    found.textContent = listed.length < runs.length ? `${listed.length} of ${runs.length} runs` : "";
     const focused = document.activeElement?.getAttribute("data-run");
     fill(
       table,
@@ -63,7 +78,7 @@ export function runsView({ run, runs }: Context): View {
         h(
           "tbody",
           {},
-          inOrder(runs, sorted).map((other) =>
+          inOrder(listed, sorted).map((other) =>
             row(other, run.id, colours.get(other.id), () => {
               showTable();
               showDifferences();
@@ -88,6 +103,7 @@ export function runsView({ run, runs }: Context): View {
           ? "Selected runs are overlaid in the charts, and their settings are compared below."
           : "Give several runs, or a folder of runs, to compare them: sqlenv report RUN RUN --serve",
       ),
+      runs.length > 1 ? h("div", { class: "controls" }, find, found) : null,
       table,
       h("h2", {}, "Settings", about),
       h("label", { class: "controls" }, all, " show all settings"),
@@ -117,6 +133,16 @@ const COLUMNS: readonly (readonly [string, (run: RunListing) => Value])[] = [
   ["unseen, after", ({ now }) => rateOf(now, "unseen")],
   ["seen, after", ({ now }) => rateOf(now, "seen")],
 ];
+
+/** Runs whose name or model contains every word of the filter; the current one, and those in the charts, are always listed. */
+function matching(runs: readonly RunListing[], filter: string, current: string): readonly RunListing[] {
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const kept = [current, ...comparedRuns(current)];
+  return runs.filter(({ id, model_name }) => {
+    const text = `${id} ${model_name ?? ""}`.toLowerCase();
+    return kept.includes(id) || words.every((word) => text.includes(word));
+  });
+}
 
 /** As given, or sorted; runs without a value come last. */
 function inOrder(runs: readonly RunListing[], sorted: SortColumn | null): readonly RunListing[] {
