@@ -55,11 +55,17 @@ test.skipIf(!sources)("the package contains what the sources produce", () => {
   );
   const expected = [
     ...["package.json", "README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"],
-    ...sources!.filter((file) => file.startsWith("models/")),
+    ...sources!.filter((file) => file.startsWith("models/") || /^docs\/.+\.(md|svg)$/.test(file)),
     ...modules.flatMap((file) => [".js", ".d.ts"].map((ending) => file.replace(/^src(.*)\.ts$/, `dist$1${ending}`))),
   ];
   expect(packed.filter((path) => !PAGE.test(path)).sort()).toEqual(expected.sort());
   for (const page of ["dashboard", "playground"]) expect(packed).toContain(`dist/web/${page}/index.html`);
+});
+
+test.skipIf(!sources)("the package has the pictures and pages that its README links to", () => {
+  const links = [...readFileSync(join(place, "README.md"), "utf8").matchAll(/\]\((docs\/[^)#]+\.\w+)/g)];
+  expect(links.length).toBeGreaterThan(8);
+  expect(links.map(([, link]) => link).filter((link) => !packed.includes(link!))).toEqual([]);
 });
 
 // node-versions.mjs runs the same on other versions of Node.
