@@ -94,6 +94,29 @@ test("openenv validate --url: its six criteria hold", async () => {
     expect(api.paths).toHaveProperty([path]);
 });
 
+test("text actions: the action's schema has one required field, text; a reply goes in as it is, over HTTP and sockets", async () => {
+  const plain = await serve({ textActions: true, threads: 1 });
+  const schemas = (await (await fetch(`${plain.url}/schema`)).json()) as Wire;
+  expect([schemas.action.required, schemas.action.properties.text.type]).toEqual([["text"], "string"]);
+  expect(schemas.observation).toEqual((await get("/schema")).observation);
+  const api = (await (await fetch(`${plain.url}/openapi.json`)).json()) as Wire;
+  expect(api.components.schemas.Action).toEqual(schemas.action);
+  await post(`${plain.url}/reset`, { seed: 1 });
+  const { body } = await post(`${plain.url}/step`, { action: { text: "Let me see.\nQUERY: SELECT 7" } });
+  expect(body.observation.result).toBe("7\n7");
+  expect((await post(`${plain.url}/step`, { action: {} })).body.detail[0]).toMatchObject({
+    type: "missing",
+    loc: ["text"],
+  });
+  const talker = new Talker(plain.url);
+  await talker.ask({ type: "reset", data: { seed: 1 } });
+  const spoken = await talker.ask({ type: "step", data: { text: "QUERY: SELECT 8" } });
+  const typed = await talker.step("QUERY", "SELECT 9");
+  expect([spoken, typed].map(({ data }) => data.observation.result)).toEqual(["8\n8", "9\n9"]);
+  await talker.close();
+  await plain.close();
+});
+
 test("slots: taken at the handshake, released on every exit path", async () => {
   const ways: [string, (talker: Talker) => Promise<unknown>][] = [
     ["close message", (talker) => talker.send({ type: "close" })],

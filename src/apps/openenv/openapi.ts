@@ -1,12 +1,11 @@
 // The OpenAPI document, generated from the schemas the server validates with, and a page that lists the routes.
 import { z } from "zod";
-import { resetRequestSchema, stepRequestSchema, wireSchemas } from "./schemas.ts";
+import { resetRequestSchema, stepRequestSchema, type WireSchemas } from "./schemas.ts";
 
 const TITLE = "OpenEnv Environment HTTP API";
 
 /** GET /openapi.json. */
-export function openApi(): object {
-  const { action, observation, state } = wireSchemas();
+export function openApi({ action, observation, state }: WireSchemas): object {
   const envelope = {
     type: "object",
     required: ["observation", "reward", "done"],
@@ -80,8 +79,8 @@ export function openApi(): object {
 }
 
 /** GET /docs: the routes on a self-contained page. */
-export function docsPage(): string {
-  const { paths } = openApi() as { paths: Record<string, Record<string, { summary: string }>> };
+export function docsPage(api: object): string {
+  const { paths } = api as { paths: Record<string, Record<string, { summary: string }>> };
   const rows = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(
       ([method, { summary }]) => `<tr><td><code>${method.toUpperCase()} ${path}</code></td><td>${summary}</td></tr>`,

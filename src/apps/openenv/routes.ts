@@ -17,7 +17,7 @@ import { docsPage, openApi } from "./openapi.ts";
 import type { PageHandler } from "./page-handler.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { withBody } from "./request-body.ts";
-import { wireSchemas } from "./schemas.ts";
+import type { WireSchemas } from "./schemas.ts";
 import type { Sessions } from "./sessions.ts";
 import { answerTasks } from "./task-api.ts";
 import type { ThreadPool } from "./thread-pool.ts";
@@ -36,6 +36,7 @@ export interface RouteOptions {
   readonly log: Log;
   readonly questions: readonly QuestionRecord[];
   readonly about: Readonly<Record<string, unknown>>;
+  readonly schemas: WireSchemas;
   readonly pages: readonly PageHandler[];
 }
 
@@ -68,10 +69,12 @@ export function routes(options: RouteOptions): Routes {
     log,
     questions,
     about,
+    schemas,
     pages,
   } = options;
   const underWay = new Set<Promise<unknown>>();
-  const [schemas, api, docs] = [wireSchemas(), openApi(), docsPage()];
+  const api = openApi(schemas);
+  const docs = docsPage(api);
 
   const posted =
     (answer: (body: string, c: Context<Env>) => Promise<Response>): Handler =>

@@ -50,7 +50,14 @@ const metadata = z.record(z.string(), z.unknown()).optional().describe("accepted
 export const wireActionSchema = z.strictObject({ ...actionSchema.unwrap().shape, metadata });
 
 /** A step given as a model's text, `ACTION_TYPE: argument`, parsed as leniently as in training. */
-export const textActionSchema = z.strictObject({ text: z.string(), metadata });
+export const textActionSchema = z.strictObject({
+  text: z
+    .string()
+    .describe(
+      "DESCRIBE: table, SAMPLE: table, QUERY: one SELECT statement, or ANSWER: the answer, which ends the episode",
+    ),
+  metadata,
+});
 
 const MAX_NAME = 255; // characters of episode and request ids, as in the protocol
 
@@ -85,15 +92,28 @@ const stateSchema = z.looseObject({
   rules: z.string().optional().describe("id of the environment's rules, such as env-1"),
 });
 
+/** Which form of an action the server describes. Both forms are accepted either way. */
+export interface ActionForm {
+  /** Describe a step as one field `text`, for clients that send a model's reply as it is. @default false */
+  readonly textActions?: boolean | undefined;
+}
+
+export interface WireSchemas {
+  readonly action: object;
+  readonly observation: object;
+  readonly reset_observation: object;
+  readonly state: object;
+}
+
 /** The schemas of GET /schema. The observation's includes reward and done, although they are sent next to it. */
-export function wireSchemas(): { action: object; observation: object; reset_observation: object; state: object } {
+export function wireSchemas({ textActions = false }: ActionForm = {}): WireSchemas {
   const json = (schema: z.ZodType, title: string, io: "input" | "output") => {
     const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
     return { title, ...rest };
   };
   const observation = z.strictObject({ ...observationSchema.unwrap().shape, metadata });
   return {
-    action: json(wireActionSchema, "SQLAction", "input"),
+    action: textActions ? json(textActionSchema, "SQLText", "input") : json(wireActionSchema, "SQLAction", "input"),
     observation: json(observation, "SQLObservation", "output"),
     reset_observation: json(observation, "SQLObservation", "output"),
     state: json(stateSchema, "SQLState", "output"),

@@ -16,6 +16,7 @@ import { Metrics } from "./metrics.ts";
 import type { PageHandler } from "./page-handler.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { routes } from "./routes.ts";
+import { type ActionForm, wireSchemas } from "./schemas.ts";
 import { Sessions } from "./sessions.ts";
 import { Sockets } from "./sockets.ts";
 import { ThreadPool } from "./thread-pool.ts";
@@ -24,7 +25,7 @@ import type { ThreadSpec } from "./thread-protocol.ts";
 /** Step budget of an episode on a server; larger than in training, since other models explore more. */
 export const SERVER_STEP_BUDGET = 15;
 
-export interface ServerOptions extends EnvironmentOptions {
+export interface ServerOptions extends EnvironmentOptions, ActionForm {
   /** @default "127.0.0.1" */
   readonly host?: string;
   /** 0 picks a free port. @default 8000 */
@@ -107,6 +108,7 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
     pages,
     questions: data.questions,
     about: aboutOf(data, rulesOf(options)),
+    schemas: wireSchemas(options),
   });
   const server = createServer(
     { requestTimeout: 30_000, keepAliveTimeout: 65_000 },
@@ -184,7 +186,7 @@ function limitConnections(server: Server, proxies: Proxies, maxSessions: number,
 }
 
 /** Copies the database files into memory shared by all threads. */
-function specOf({ name, questions, file, layout }: DataSet, options: EnvironmentOptions): ThreadSpec {
+function specOf({ name, questions, file, layout }: DataSet, options: EnvironmentOptions & ActionForm): ThreadSpec {
   if (!file) throw new UsageError({ what: "the data set does not give its database files", value: name });
   const names = [...new Set(questions.map(({ database_name }) => database_name))];
   const files = new Map(
@@ -203,7 +205,7 @@ function specOf({ name, questions, file, layout }: DataSet, options: Environment
     ...rulesOf(options),
   };
   const doubleQuotedStrings = layout === "spider" || layout === "bird";
-  return { name, questions, files, doubleQuotedStrings, environment };
+  return { name, questions, files, doubleQuotedStrings, environment, textActions: options.textActions };
 }
 
 function aboutOf({ name, questions }: DataSet, rules: EnvironmentRules) {

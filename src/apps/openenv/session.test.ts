@@ -34,6 +34,18 @@ test("a step may be a model's text", () => {
   expect(ask(one, { type: "step", data: { text: 7 } }).data.errors[0].type).toBe("string_type");
 });
 
+test("with text actions, what is not an action lacks a text, and typed actions still work", () => {
+  const one = new Session("s", new SQLEnvironment(data), { textActions: true });
+  one.reset({ question_id: data.questions[0]!.question_id });
+  const { data: said } = ask(one, { type: "step", data: { message: "QUERY: SELECT 7" } });
+  expect(said.errors.map(({ type, loc }: { type: string; loc: string[] }) => [type, ...loc])).toEqual([
+    ["missing", "text"],
+    ["extra_forbidden", "message"],
+  ]);
+  const typed = ask(one, { type: "step", data: { action_type: "QUERY", argument: "SELECT 7" } });
+  expect(typed.data.observation.result).toBe("7\n7");
+});
+
 test("a refused reset leaves the running episode unchanged", () => {
   const one = session();
   one.reset({ episode_id: "kept" });

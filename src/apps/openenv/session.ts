@@ -1,13 +1,21 @@
 // One client's environment: OpenEnv messages in, replies out. No sockets, threads or clocks.
 import { z } from "zod";
 import { messageOf } from "../../errors.ts";
-import { type EnvironmentRules, type Outcome, rulesId, SQLEnvironment } from "../../gym/env/index.ts";
+import type { DataSet } from "../../gym/data/index.ts";
+import {
+  type EnvironmentOptions,
+  type EnvironmentRules,
+  type Outcome,
+  rulesId,
+  SQLEnvironment,
+} from "../../gym/env/index.ts";
 import { parseJson } from "./json.ts";
 import { answerFrame } from "./mcp/frame.ts";
 import { checkRpc, isObject, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./mcp/json-rpc.ts";
 import { initializeResult } from "./mcp/lifecycle.ts";
 import { callTool, INSTRUCTIONS, listTools, type ToolStyle, toolAction, toolFailure } from "./mcp/tools.ts";
 import {
+  type ActionForm,
   actionOf,
   type Envelope,
   envelopeOf,
@@ -44,12 +52,14 @@ const NO_OUTCOME: Outcome = { correctness: null, progress: null, operational: nu
 export class Session {
   readonly id: string;
   readonly #env: SQLEnvironment;
+  readonly #textActions: boolean;
   #episode: string | null = null;
   #resetting = false;
 
-  constructor(id: string, env: SQLEnvironment) {
+  constructor(id: string, env: SQLEnvironment, { textActions = false }: ActionForm = {}) {
     this.id = id;
     this.#env = env;
+    this.#textActions = textActions;
   }
 
   /** Starts an episode; unknown keys are ignored. */
@@ -68,7 +78,7 @@ export class Session {
   /** Takes a step, or calls a tool. Throws InvalidMessage if the data is not an action. */
   step(data: Readonly<Record<string, unknown>>): Envelope {
     if (data.type === "list_tools" || data.type === "call_tool") return toolAction(this, data);
-    const isText = "text" in data && !("action_type" in data);
+    const isText = !("action_type" in data) && ("text" in data || this.#textActions);
     const action = isText ? checked(textActionSchema, data) : checked(wireActionSchema, data);
     return envelopeOf(this.#env.step(actionOf(action)));
   }
@@ -179,8 +189,8 @@ export class Session {
 }
 
 /** Opens a session; throws if its environment cannot be created. */
-export function openSession(id: string, ...environment: ConstructorParameters<typeof SQLEnvironment>): Session {
-  return new Session(id, new SQLEnvironment(...environment));
+export function openSession(id: string, data: DataSet, options: EnvironmentOptions & ActionForm): Session {
+  return new Session(id, new SQLEnvironment(data, options), options);
 }
 
 /** An error reply. */

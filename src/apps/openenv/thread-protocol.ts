@@ -2,9 +2,10 @@
 
 import type { QuestionRecord } from "../../gym/data/index.ts";
 import type { EnvironmentOptions } from "../../gym/env/index.ts";
+import type { ActionForm } from "./schemas.ts";
 
 /** A thread's data: the questions, and the database files in shared memory. */
-export interface ThreadSpec {
+export interface ThreadSpec extends ActionForm {
   readonly name: string;
   readonly questions: readonly QuestionRecord[];
   readonly files: ReadonlyMap<string, Uint8Array>;

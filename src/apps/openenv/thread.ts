@@ -12,7 +12,7 @@ import { rethrowCrash } from "./validation-errors.ts";
 
 const port = parentPort!;
 const send = (message: FromThread) => port.postMessage(message);
-const { name, questions, files, doubleQuotedStrings, environment, others } = workerData as ThreadData;
+const { name, questions, files, doubleQuotedStrings, environment, textActions, others } = workerData as ThreadData;
 const sessions = new Map<string, Session>();
 let current: Session | undefined;
 
@@ -58,7 +58,7 @@ function open(id: string): Outcome {
   try {
     // Each session has its own random seed, unless the server was given one.
     const seed = environment.seed ?? randomInt(2 ** 31);
-    sessions.set(id, openSession(id, data, { ...environment, seed }));
+    sessions.set(id, openSession(id, data, { ...environment, seed, textActions }));
     return { answer: { text: null, kind: "open" } };
   } catch (error) {
     return { refused: "factory", message: messageOf(error) };

@@ -30,6 +30,7 @@ interface ServeFlags extends RulesFlags {
   readonly data: string;
   readonly dbDir?: string;
   readonly stepBudget: number;
+  readonly textActions?: boolean;
   readonly threads?: number;
   readonly maxSessions: number;
   readonly sessionsPerClient: number;
@@ -54,6 +55,7 @@ export function serveCommand(): Command {
     .option("--data <name>", DATA, "bundled")
     .option("--db-dir <folder>", DB_DIR)
     .option("--step-budget <number>", STEP_BUDGET, countFromOne("--step-budget"), SERVER_STEP_BUDGET)
+    .option("--text-actions", "describe an action as one field, text, for clients that send a model's reply as it is")
     .option("--threads <number>", "environment threads (default: one per core)", countFromOne("--threads"))
     .option("--max-sessions <number>", "concurrent sessions", wholeNumber("--max-sessions"), limits.MAX_SESSIONS)
     .option(
