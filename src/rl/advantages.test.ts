@@ -1,4 +1,4 @@
-// Advantages against TRL 1.13's numbers, and what must hold for any rewards.
+// Advantages against TRL 1.16's numbers, and what must hold for any rewards.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type AdvantageOptions, computeAdvantages } from "./advantages.ts";
@@ -12,7 +12,7 @@ const ROWS = [
 ];
 const ZEROS = [0, 0, 0, 0];
 
-/** Computed by TRL 1.13 in float32. */
+/** Computed by TRL 1.16 in float32. */
 const CASES: [string, Partial<AdvantageOptions>, number[]][] = [
   ["group", {}, [0.732623, -0.79633, -0.923743, 0.987449, ...ZEROS]],
   ["group, as true", { scale_rewards: true }, [0.732623, -0.79633, -0.923743, 0.987449, ...ZEROS]],

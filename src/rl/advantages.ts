@@ -1,7 +1,7 @@
 // Rewards → advantages: how much better an episode did than the others of its group.
 //
 // GRPO needs no value network: several episodes are sampled for each task (a group), and their mean reward is the
-// baseline. Formulas, names and the 1e-4 are TRL 1.13's (GRPOTrainer._generate_and_score_completions).
+// baseline. Formulas, names and the 1e-4 are TRL 1.16's (GRPOTrainer._generate_and_score_completions).
 import { UsageError } from "../errors.ts";
 
 /** Keeps advantages of groups whose rewards hardly differ from becoming huge. */

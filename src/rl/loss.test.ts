@@ -1,6 +1,7 @@
 // The losses against TRL's own numbers (../../test/reference/trl-losses.jsonl), central differences and each other.
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { type Case, fixtures, inputs, sequencesOf, specOf } from "../../test/helpers/trl-losses.ts";
 import { UsageError } from "../errors.ts";
 import { crossEntropy } from "../lm/engine/learning/cross-entropy.ts";
 import { batchTotals, type TokenSequence } from "../lm/engine/learning/loss.ts";
@@ -8,60 +9,6 @@ import { random } from "../random.ts";
 import { computeLoss, entropyCut, policyLoss } from "./loss.ts";
 import { mergePolicyMetrics } from "./loss-metrics.ts";
 import type { PolicyLossType, PolicyOptions, PolicySpec } from "./loss-options.ts";
-
-interface Inputs {
-  readonly temperature: number;
-  readonly logits: number[][][];
-  readonly completion_ids: number[][];
-  readonly completion_mask: number[][];
-  readonly tool_mask: number[][];
-  readonly old_logps: number[][];
-  readonly ref_logps: number[][];
-  readonly advantages: number[];
-}
-interface Case extends Partial<PolicyOptions> {
-  readonly old?: boolean;
-  readonly masked_out?: number;
-}
-interface Fixture {
-  readonly name: string;
-  readonly case: Case;
-  readonly loss: number;
-  readonly dLogp: number[][];
-  readonly dEntropy: number[][];
-  readonly metrics: Record<string, number>;
-}
-
-const file = readFileSync(new URL("../../test/reference/trl-losses.jsonl", import.meta.url), "utf8");
-const [head, ...fixtures] = file
-  .trim()
-  .split("\n")
-  .map((line) => JSON.parse(line)) as [{ base: PolicyOptions; inputs: Inputs }, ...Fixture[]];
-
-/** What the device would give: log-softmax at the token and entropy, of logits / temperature, in double precision. */
-function sequencesOf(inputs: Inputs, { old = true, masked_out = -1 }: Case = {}): TokenSequence[] {
-  return inputs.logits.map((rows, i) => {
-    const logps = rows.map((row) => {
-      const scaled = row.map((x) => x / inputs.temperature);
-      const top = Math.max(...scaled);
-      const logSum = top + Math.log(scaled.reduce((total, x) => total + Math.exp(x - top), 0));
-      return scaled.map((x) => x - logSum);
-    });
-    return {
-      logp: logps.map((row, t) => row[inputs.completion_ids[i]![t]!]!),
-      entropy: logps.map((row) => -row.reduce((total, lp) => total + Math.exp(lp) * lp, 0)),
-      weights: inputs.completion_mask[i]!.map((m, t) => (i === masked_out ? 0 : m * inputs.tool_mask[i]![t]!)),
-      advantage: inputs.advantages[i]!,
-      old_logp: old ? inputs.old_logps[i]! : null,
-      ref_logp: inputs.ref_logps[i]!,
-    };
-  });
-}
-
-function specOf(options: Case): PolicySpec {
-  const { old, masked_out, ...rest } = options;
-  return { type: "policy", ...head.base, ...rest };
-}
 
 function expectClose(got: ArrayLike<ArrayLike<number>>, want: readonly (readonly number[])[], tolerance: number): void {
   expect(Array.from(got, (row) => row.length)).toEqual(want.map((row) => row.length));
@@ -71,7 +18,7 @@ function expectClose(got: ArrayLike<ArrayLike<number>>, want: readonly (readonly
 
 describe("TRL's own trainer", () => {
   test.each(fixtures)("$name", ({ case: options, loss, dLogp, dEntropy, metrics }) => {
-    const output = policyLoss(sequencesOf(head.inputs, options), specOf(options));
+    const output = policyLoss(sequencesOf(inputs, options), specOf(options));
     expect(Math.abs(output.loss - loss)).toBeLessThan(1e-8);
     expectClose(output.dLogp, dLogp, 2e-8); // float32 of numbers up to 0.3
     expectClose(output.dEntropy, dEntropy, 1e-9);

@@ -2,7 +2,7 @@
 //
 // Symbols, as in the papers: i a sequence (one whole episode), t one of its tokens, m its weight (1 where the model wrote
 // it, 0 where the environment did), A the advantage of the sequence or of the token, π the current model, π_old the one
-// that sampled, π_ref the initial one. Formulas and option names are those of TRL 1.13 (GRPOTrainer._compute_loss).
+// that sampled, π_ref the reference. Formulas and option names are those of TRL 1.16 (GRPOTrainer._compute_loss).
 //
 // Every policy loss below has the same shape:
 //

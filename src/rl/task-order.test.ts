@@ -4,7 +4,7 @@ import { batchAt, epochOrder, repeated } from "./task-order.ts";
 const order = { chunk: 2, shuffle: false, seed: 1 };
 
 test("is TRL's: chunks, the last incomplete one left out, each question num_generations times in a row", () => {
-  // TRL 1.13's RepeatSampler with 5 questions, mini_repeat_count 2, batch_size 2, repeat_count 2, without shuffling.
+  // TRL 1.16's RepeatSampler with 5 questions, mini_repeat_count 2, batch_size 2, repeat_count 2, without shuffling.
   const micro = epochOrder(5, 0, order).flatMap((chunk) => repeated([repeated(chunk, 2)], 2).flat());
   expect(micro.join(" ")).toBe("0 0 1 1 0 0 1 1 2 2 3 3 2 2 3 3");
 });

@@ -114,29 +114,29 @@ class Accelerator:
         return x
 
 
-def run(case):
-    options = {**BASE, **{k: v for k, v in case.items() if k in BASE}}
-    logits = torch.tensor(LOGITS) / TEMPERATURE
-    ids = torch.tensor(COMPLETION_IDS)
-    all_logps = logits.log_softmax(-1)
-    logps = all_logps.gather(-1, ids.unsqueeze(-1)).squeeze(-1).requires_grad_()
+def leaves(temperature):
+    """Log-probs of the sampled tokens and entropies, as autograd's leaves."""
+    all_logps = (torch.tensor(LOGITS) / temperature).log_softmax(-1)
+    logps = all_logps.gather(-1, torch.tensor(COMPLETION_IDS).unsqueeze(-1)).squeeze(-1).requires_grad_()
     entropies = (-(all_logps.exp() * all_logps).sum(-1)).requires_grad_()
-    mask = torch.tensor(COMPLETION_MASK)
-    if "masked_out" in case:
-        mask[case["masked_out"]] = 0
-    inputs = {
+    return logps, entropies
+
+
+def inputs_of(options, mask):
+    return {
         "prompt_ids": torch.zeros(4, 1, dtype=torch.long),
         "prompt_mask": torch.ones(4, 1, dtype=torch.long),
-        "completion_ids": ids,
+        "completion_ids": torch.tensor(COMPLETION_IDS),
         "completion_mask": mask,
         "tool_mask": torch.tensor(TOOL_MASK),
         "advantages": torch.tensor(ADVANTAGES),
         "num_items_in_batch": torch.tensor(float(options["num_items_in_batch"])),
         "ref_per_token_logps": torch.tensor(REF_LOGPS),
     }
-    if case.get("old", True):
-        inputs["old_per_token_logps"] = torch.tensor(OLD_LOGPS)
-    metrics = {}
+
+
+def stand_in(options, metrics):
+    """What `_compute_loss` reads of a trainer; `metrics` receives what it logs."""
 
     class Metrics(dict):
         def __missing__(self, name):
@@ -157,11 +157,25 @@ def run(case):
         use_adaptive_entropy=False,
         _entropy_bonus_enabled=options["entropy_coef"] != 0,
         _metrics={"train": Metrics()},
-        _get_per_token_logps_and_entropies=lambda *a, **k: (logps, entropies, None),
         get_off_policy_mask=GRPOTrainer.get_off_policy_mask,
         get_gamma_weights=GRPOTrainer.get_gamma_weights,
     )
     trainer.get_high_entropy_mask = lambda *a: GRPOTrainer.get_high_entropy_mask(trainer, *a)
+    return trainer
+
+
+def run(case):
+    options = {**BASE, **{k: v for k, v in case.items() if k in BASE}}
+    logps, entropies = leaves(TEMPERATURE)
+    mask = torch.tensor(COMPLETION_MASK)
+    if "masked_out" in case:
+        mask[case["masked_out"]] = 0
+    inputs = inputs_of(options, mask)
+    if case.get("old", True):
+        inputs["old_per_token_logps"] = torch.tensor(OLD_LOGPS)
+    metrics = {}
+    trainer = stand_in(options, metrics)
+    trainer._get_per_token_logps_and_entropies = lambda *a, **k: (logps, entropies, None)
     loss = GRPOTrainer._compute_loss(trainer, None, inputs)
     loss.backward()
     return {
@@ -182,18 +196,23 @@ def numbers(x):
     return [[number(v) for v in row] for row in x.tolist()]
 
 
-inputs = {
-    "temperature": TEMPERATURE,
-    "logits": LOGITS,
-    "completion_ids": COMPLETION_IDS,
-    "completion_mask": COMPLETION_MASK,
-    "tool_mask": TOOL_MASK,
-    "old_logps": OLD_LOGPS,
-    "ref_logps": REF_LOGPS,
-    "advantages": ADVANTAGES,
-}
-note = f"TRL {trl.__version__}, GRPOTrainer._compute_loss in float64; made by trl_losses.py"
-lines = [{"note": note, "base": BASE, "inputs": inputs}, *({"name": name, **run(case)} for name, case in CASES.items())]
-path = Path(__file__).with_name("trl-losses.jsonl")
-path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
-print(f"{path.name}: {len(CASES)} cases, {path.stat().st_size} bytes")
+def main():
+    inputs = {
+        "temperature": TEMPERATURE,
+        "logits": LOGITS,
+        "completion_ids": COMPLETION_IDS,
+        "completion_mask": COMPLETION_MASK,
+        "tool_mask": TOOL_MASK,
+        "old_logps": OLD_LOGPS,
+        "ref_logps": REF_LOGPS,
+        "advantages": ADVANTAGES,
+    }
+    note = f"TRL {trl.__version__}, GRPOTrainer._compute_loss in float64; made by trl_losses.py"
+    lines = [{"note": note, "base": BASE, "inputs": inputs}, *({"name": name, **run(case)} for name, case in CASES.items())]
+    path = Path(__file__).with_name("trl-losses.jsonl")
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    print(f"{path.name}: {len(CASES)} cases, {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -356,7 +356,7 @@ async function receive(lines: AsyncIterator<string>, errors: readonly string[]):
 function broken(why: string): SqlEnvError {
   return new SqlEnvError("peer_failed", {
     what: `the peer failed: ${why}`,
-    remedy: "--peer takes a Python with torch, transformers and trl 1.13",
+    remedy: "--peer takes a Python with torch, transformers and trl 1.16",
   });
 }
 
