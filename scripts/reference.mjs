@@ -66,7 +66,7 @@ function helpOf(command) {
   return `### ${name}\n\n\`\`\`text\n${text.trimEnd()}\n\`\`\``;
 }
 
-/** Every setting of a training, next to its default in the first design and in TRL 1.13. */
+/** Every setting of a training, next to its default in the first design and in TRL 1.16. */
 const settings = Object.entries(z.toJSONSchema(training.configSchema, { io: "input" }).properties).map(
   ([name, { default: ours, design, trl, description }]) => [
     `\`${name}\``,
@@ -160,7 +160,7 @@ ${record(questions.questionSchema)}
 ## Training
 
 Every setting is a key of the YAML file, a flag of \`sqlenv train\` (\`--learning-rate 1e-5\`) and a field of \`resolveConfig({ … })\`. The table shows our default next to those of the
-original design and of TRL 1.13.
+original design and of TRL 1.16.
 
 ${table(["setting", "default", "first design", "TRL", "meaning"], settings)}
 

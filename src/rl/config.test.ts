@@ -75,6 +75,10 @@ describe("bad settings", () => {
     [{ self_distillation: 0.1, importance_sampling_level: "sequence" }, /an advantage of its own; use token/],
     [{ self_distillation: 0.1, dynamic_sampling: 1, max_steps: 1 }, /dynamic_sampling replaces; its weight is: 0\.1/],
     [{ off_policy_mask_threshold: 0.1 }, /nothing to mask/],
+    [{ sync_ref_model: true }, /no reference to move: beta is: 0; give the KL term a weight/],
+    [{ sync_ref_model: true, beta: 0.1, use_peft: true }, /does not go with use_peft: true; with LoRA the reference/],
+    [{ use_adaptive_entropy: true, top_entropy_quantile: 0.2 }, /entropy of all tokens; top_entropy_quantile is: 0\.2/],
+    [{ entropy_coef_min: 2 }, /entropy_coef_min must be at most entropy_coef_max \(1\): 2/],
   ])("%j is refused with a remedy", (given, message) => {
     expect(() => resolveConfig(given)).toThrow(message);
   });

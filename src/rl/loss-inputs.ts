@@ -109,8 +109,8 @@ function isZero(advantage: Datum["advantage"]): boolean {
 }
 
 /** Whether episodes with advantage 0 still have a gradient. */
-function learnsFromAll({ beta, entropy_coef, top_entropy_quantile }: GRPOConfig): boolean {
-  return beta !== 0 || entropy_coef !== 0 || top_entropy_quantile !== 1;
+function learnsFromAll({ beta, entropy_coef, use_adaptive_entropy, top_entropy_quantile }: GRPOConfig): boolean {
+  return beta !== 0 || entropy_coef !== 0 || use_adaptive_entropy || top_entropy_quantile !== 1;
 }
 
 /** The loss of one slice of a batch. */
@@ -125,6 +125,7 @@ export function policySpec(config: GRPOConfig, batching: Batching, { tokens }: R
     use_bias_correction_kl: config.use_bias_correction_kl,
     importance_sampling_level: config.importance_sampling_level,
     entropy_coef: config.entropy_coef,
+    use_adaptive_entropy: config.use_adaptive_entropy,
     top_entropy_quantile: config.top_entropy_quantile,
     off_policy_mask_threshold: config.off_policy_mask_threshold,
     max_completion_length: config.max_completion_length,

@@ -54,14 +54,14 @@ export class PolicyMetrics {
 
   /** @param policy the loss without the entropy bonus */
   result(policy: number): PartMetrics {
-    const { loss_type, beta, entropy_coef, gradient_accumulation_steps } = this.#options;
+    const { loss_type, beta, entropy_coef, use_adaptive_entropy, gradient_accumulation_steps } = this.#options;
     const tokens = Math.max(this.#tokens, 1);
     const events = this.#options.importance_sampling_level === "sequence" ? Math.max(this.#sequences, 1) : tokens;
     const metrics: Record<string, number> = {};
-    if (entropy_coef !== 0) {
+    if (entropy_coef !== 0 || use_adaptive_entropy) {
       // TRL logs the loss before dividing it by the number of accumulated batches.
       metrics.policy_loss = isOverBatch(loss_type) ? policy : policy * gradient_accumulation_steps;
-      metrics.entropy_coef = entropy_coef;
+      if (!use_adaptive_entropy) metrics.entropy_coef = entropy_coef;
     }
     if (beta !== 0) metrics.kl = this.#kl / tokens;
     metrics.entropy = this.#entropy / tokens;

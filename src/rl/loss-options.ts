@@ -19,6 +19,8 @@ export interface PolicyOptions {
   readonly importance_sampling_level: "token" | "sequence";
   /** Weight of the entropy bonus. */
   readonly entropy_coef: number;
+  /** Whether the weight changes from step to step: policy_loss is then logged where it is 0 too, and the weight elsewhere. */
+  readonly use_adaptive_entropy: boolean;
   /** Learn only from this share of tokens, those with the highest entropy. */
   readonly top_entropy_quantile: number;
   /** Masks bad episodes whose mean log π_old − log π is above this. */
@@ -41,7 +43,7 @@ export interface PolicyOptions {
 
 export type PolicySpec = { readonly type: "policy" } & Partial<PolicyOptions>;
 
-/** TRL 1.13's defaults. */
+/** TRL 1.16's defaults. */
 export const POLICY_DEFAULTS: PolicyOptions = {
   loss_type: "dapo",
   epsilon: 0.2,
@@ -51,6 +53,7 @@ export const POLICY_DEFAULTS: PolicyOptions = {
   use_bias_correction_kl: true,
   importance_sampling_level: "token",
   entropy_coef: 0,
+  use_adaptive_entropy: false,
   top_entropy_quantile: 1,
   off_policy_mask_threshold: null,
   sapo_temperature_pos: 1,

@@ -17,10 +17,11 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "completions/clipped_ratio": "share of episodes that ended before the model closed its turn",
   "completions/{mean,min,max}_terminated_length": "the same over episodes that the model closed",
   entropy: "entropy of the next-token distribution in nats, over the tokens that were learned from",
-  kl: "KL divergence from the initial model; only when beta is not 0",
+  kl: "KL divergence from the reference: the initial model, moved by sync_ref_model; only when beta is not 0",
   "clip_ratio/{low,high,region}_mean": "share of tokens whose importance ratio was clipped: below, above, either",
   "clip_ratio/{low_min,high_max}": "minimum and maximum over the episodes",
-  "{policy_loss,entropy_coef}": "with an entropy bonus: the loss without it, and its weight",
+  "{policy_loss,entropy_coef}":
+    "with an entropy bonus: the loss without it, and its coefficient; use_adaptive_entropy: the one after the step",
   cispo_clip_ratio: "cispo: share of tokens whose ratio was capped",
   "vespo/phi_seq_mean": "vespo: mean weight of an episode",
   "sampling/sampling_logp_difference/{mean,max}":

@@ -10,8 +10,10 @@ export interface SamplingModel {
   readonly turns: TurnEncoder;
 }
 
-/** An engine whose weights and optimizer state can be checkpointed and restored. */
+/** An engine whose weights and optimizer state can be checkpointed and restored, and whose reference can be moved. */
 export interface TrainableEngine extends Engine {
+  /** reference ← (1 − α) · reference + α · current; needed by sync_ref_model only. */
+  mixReference?(alpha: number): Promise<void>;
   saveState?(dir: string): Promise<void>;
   loadState?(dir: string): Promise<void>;
 }

@@ -34,7 +34,8 @@
 // Every random number is keyed by seed, purpose, batch, episode and position, so no generator state is saved: with the
 // weights, the optimizer state and the counters in TrainerState, a resumed training continues to the same bits.
 
-import { SqlEnvError } from "../errors.ts";
+import { SqlEnvError, UsageError } from "../errors.ts";
+import { bonusCoefficient, controlEntropy } from "./adaptive-entropy.ts";
 import { computeAdvantages } from "./advantages.ts";
 import {
   type EventDetails,
@@ -114,6 +115,8 @@ export class GRPOTrainer {
   #stepMetrics: Sums = {};
   /** Slices whose gradients are accumulated for the next optimizer step. */
   #accumulated = 0;
+  /** Entropies of the tokens of the next optimizer step so far: their sum and number. */
+  #entropies = { sum: 0, tokens: 0 };
   /** Groups logged so far for the next optimizer step. */
   #groups = 0;
   /** Share of the last batch's groups that were kept; decides how many to start early, which changes no result. */
@@ -137,6 +140,7 @@ export class GRPOTrainer {
     this.#rewardFuncs = rewardFuncs;
     this.#callbacks = callbacks;
     this.total_steps = stepsOf(config, this.tasks.length);
+    checkEngine(model, config);
     checkRewards(rewardFuncs, config.reward_weights);
   }
 
@@ -277,13 +281,16 @@ export class GRPOTrainer {
     const { data, tokens, skipped } = selectData(batch, members, logprobs, config);
     this.#addMetrics({ "groups/skipped": skipped });
     if (data.length === 0) return this.#addMetrics({ loss: 0 });
+    const entropy_coef = bonusCoefficient(config, this.#state.entropy_control);
     const output = await this.model.engine.forwardBackward(data, {
-      loss: policySpec(config, this.#batching, batch),
+      loss: policySpec({ ...config, entropy_coef }, this.#batching, batch),
       temperature: config.temperature,
       totals: { sequences: members.length, tokens },
     });
     // Losses of a step's slices add up, and metrics are averaged over them.
     this.#addMetrics({ loss: output.loss * this.#batching.accumulations, ...output.metrics });
+    const { sum, tokens: before } = this.#entropies;
+    this.#entropies = { sum: sum + tokens * output.metrics.entropy!, tokens: before + tokens };
     // On policy, sampling and learning compute log-probs of the same model: they must agree.
     if (!logprobs.old) this.#addMetrics(samplingMismatch(batch, data, output.logprobs));
   }
@@ -296,6 +303,21 @@ export class GRPOTrainer {
     const { grad_norm, skipped } = await this.model.engine.optimStep(rates);
     this.#update({ step });
     this.#addMetrics({ grad_norm, learning_rate, "steps/skipped": skipped ? 1 : 0 });
+    await this.#adapt(step);
+  }
+
+  /** What changes the loss of later steps: the entropy bonus's coefficient, and the reference of the KL term. */
+  async #adapt(step: number): Promise<void> {
+    const { config } = this;
+    const { sum, tokens } = this.#entropies;
+    this.#entropies = { sum: 0, tokens: 0 };
+    if (config.use_adaptive_entropy) {
+      const entropy_control = controlEntropy(config, this.#state.entropy_control, sum / tokens);
+      if (entropy_control) this.#update({ entropy_control });
+      this.#addMetrics({ entropy_coef: entropy_control?.coef ?? config.entropy_coef });
+    }
+    if (config.sync_ref_model && step % config.ref_model_sync_steps === 0)
+      await this.model.engine.mixReference!(config.ref_model_mixup_alpha);
   }
 
   /** Warnings, metrics and callbacks of an optimizer step. */
@@ -409,6 +431,11 @@ export class GRPOTrainer {
       previewEpisodes(environment, model, config, { split, episodes, seed });
     await notify(this.#callbacks, event, { config, state, total_steps, play }, details);
   }
+}
+
+function checkEngine({ engine }: TrainableModel, { sync_ref_model }: GRPOConfig): void {
+  if (sync_ref_model && !engine.mixReference)
+    throw new UsageError({ what: "sync_ref_model needs an engine with mixReference; this one has none" });
 }
 
 /** Whether something done every n steps is due; a batch of several steps may pass over the exact one. */

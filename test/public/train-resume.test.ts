@@ -11,12 +11,18 @@ const EVALUATED = { "--max-steps": 6, "--eval-steps": 2, "--eval-episodes": 2, "
 const FOUR_STEPS_A_GENERATION = {
   ...{ "--max-steps": 8, "--per-device-train-batch-size": 3, "--generation-batch-size": 6, "--save-steps": 3 },
   ...{ "--num-iterations": 2, "--beta": 0.05, "--logging-steps": 3 },
+  ...{
+    "--sync-ref-model": "true",
+    "--ref-model-sync-steps": 2,
+    "--use-adaptive-entropy": "true",
+    "--entropy-target": 3,
+  },
 };
 const TWO_GENERATIONS_A_STEP = {
   ...{ "--max-steps": 6, "--per-device-train-batch-size": 3, "--logging-steps": 4 },
   ...{ "--gradient-accumulation-steps": 2, "--steps-per-generation": 1 },
 };
-type Settings = Readonly<Record<`--${string}`, number>>;
+type Settings = Readonly<Record<`--${string}`, number | string>>;
 
 const place = await TrainingPlace.make();
 afterAll(() => place.remove());
@@ -74,7 +80,7 @@ describe.concurrent("SIGKILL at any moment, then --resume", () => {
       (seed) => [written("random.json"), during(1, seed), during(4, seed), written("results.json")],
     ],
     [
-      "with four optimizer steps per rollout batch and a KL term",
+      "with four optimizer steps per rollout batch, a KL term whose reference moves and an adaptive entropy bonus",
       FOUR_STEPS_A_GENERATION,
       (seed) => [during(3, seed), during(6, seed)],
     ],

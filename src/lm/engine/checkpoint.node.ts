@@ -1,5 +1,5 @@
-// An engine's checkpoint: trained values in full precision, AdamW's moments, and the device variant that determines
-// their bits.
+// An engine's checkpoint: trained values in full precision, AdamW's moments, reference weights if they were mixed, and
+// the device variant that determines their bits.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ModelLoadError, messageOf } from "../../errors.ts";
@@ -17,9 +17,10 @@ interface Facts {
 
 /** Writes the trained values (all weights, or the adapters) and the optimizer's state to a folder. */
 export async function saveEngineState(engine: LocalEngine, dir: string): Promise<void> {
-  const { model, optimizer } = engine;
+  const { model, optimizer, isReferenceMixed } = engine;
   mkdirSync(dir, { recursive: true });
-  const parts = { values: trainedOf(model)!.values, m: optimizer.m, v: optimizer.v };
+  const { m, v } = optimizer;
+  const parts = { values: trainedOf(model)!.values, m, v, ...(isReferenceMixed && { reference: engine.reference }) };
   const shapes = new Map(Object.entries(parts).map(([name, { length }]) => [name, [length]]));
   function* tensors() {
     for (const [name, buffer] of Object.entries(parts)) yield { name, data: model.device.read(buffer) as Float32Array };
@@ -52,11 +53,16 @@ export async function loadEngineState(
         remedy: "resume where it was written, or allow results that differ in the last bits",
       });
     }
-    for (const [name, buffer] of [
-      ["values", trainedOf(model)!.values],
-      ["m", optimizer.m],
-      ["v", optimizer.v],
-    ] as const) {
+    const hasReference = source.names.includes("reference");
+    if (engine.isReferenceMixed && !hasReference) {
+      throw new ModelLoadError({
+        what: `${file} has no reference weights, and this engine's are no longer the loaded ones`,
+        remedy: "load the model again",
+      });
+    }
+    const { m, v } = optimizer;
+    const parts = { values: trainedOf(model)!.values, m, v, ...(hasReference && { reference: engine.reference }) };
+    for (const [name, buffer] of Object.entries(parts)) {
       const data = await source.read(name);
       if (data.length !== buffer.length) {
         throw new ModelLoadError({
@@ -67,6 +73,7 @@ export async function loadEngineState(
       model.device.write(buffer, data);
     }
     optimizer.step = step;
+    engine.isReferenceMixed = hasReference;
     engine.changed();
   } finally {
     await source.close();

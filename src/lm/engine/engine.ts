@@ -93,8 +93,8 @@ export interface LogprobOptions {
   /** @default 1 */
   readonly temperature?: number;
   /**
-   * The current weights, or the loaded ones, which an engine keeps if created with `reference: true`. @default
-   * "current"
+   * The current weights, or the reference's, which an engine keeps if created with `reference: true`: the loaded ones,
+   * as far as `mixReference` has not changed them. @default "current"
    */
   readonly weights?: "current" | "reference";
 }

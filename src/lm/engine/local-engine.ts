@@ -42,12 +42,17 @@ export interface LocalOptions {
   readonly losses?: LossTable;
 }
 
+/** Values that `mixReference` reads from the device at a time. */
+const MIXED_AT_ONCE = 1 << 20;
+
 type Range = Trained["ranges"][number];
 type Four = [Buffer, Buffer, Buffer, Buffer];
 
 /** Samples from a model and trains it. The weights cannot change while samples are running. */
 export class LocalEngine implements Engine {
   readonly model: Model;
+  /** Whether the reference weights are others than the loaded ones, so that a checkpoint must have them. */
+  isReferenceMixed = false;
   readonly #sampler: Sampler;
   readonly #learning: LearnOptions;
   readonly #reference: Buffer | undefined;
@@ -132,22 +137,48 @@ export class LocalEngine implements Engine {
     throw new UsageError({ what: "this model was loaded for sampling only", remedy: "load it with trains: true" });
   }
 
+  /** Moves the reference weights towards the current ones: reference ← (1 − α) · reference + α · current. */
+  async mixReference(alpha: number): Promise<void> {
+    const { device, lora } = this.model;
+    if (lora)
+      throw new UsageError({
+        what: "the reference of a model with adapters cannot be mixed",
+        remedy: "mixed adapters are not the adapters of mixed weights; train all weights",
+      });
+    const [reference, { values }] = [this.reference, this.#trained()];
+    // On the host, so that every device gives the same bits; this is done once in many steps.
+    for (let from = 0; from < values.length; from += MIXED_AT_ONCE) {
+      const length = Math.min(MIXED_AT_ONCE, values.length - from);
+      const part = device.part(reference, from, length);
+      const mixed = device.read(part) as Float32Array;
+      const current = device.read(device.part(values, from, length));
+      for (let i = 0; i < length; i++) mixed[i] = Math.fround((1 - alpha) * mixed[i]!) + alpha * current[i]!;
+      device.write(part, mixed);
+    }
+    this.isReferenceMixed = true;
+  }
+
+  /** The reference weights. */
+  get reference(): Buffer {
+    if (this.#reference) return this.#reference;
+    throw new UsageError({
+      what: "this engine kept no reference weights",
+      remedy: "load the model with reference: true",
+    });
+  }
+
   /** Runs `work` with the reference weights instead of the current ones. */
   #withReference<T>(work: () => T): T {
     const { device } = this.model;
     const { values } = this.#trained();
-    if (!this.#reference)
-      throw new UsageError({
-        what: "this engine kept no reference weights",
-        remedy: "load the model with reference: true",
-      });
+    const { reference } = this;
     const current = copyOf(device, values);
     const put = (weights: Buffer) => {
       device.copy(weights, values);
       this.#refresh();
     };
     try {
-      put(this.#reference);
+      put(reference);
       return work();
     } finally {
       put(current);

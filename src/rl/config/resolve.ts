@@ -135,6 +135,29 @@ function checkTogether(config: GRPOConfig): void {
       value: config.self_distillation,
       remedy: "set one of them to 0",
     });
+  if (config.sync_ref_model && config.beta === 0)
+    throw new UsageError({
+      what: "sync_ref_model has no reference to move: beta is",
+      value: config.beta,
+      remedy: "give the KL term a weight (beta), or leave sync_ref_model out",
+    });
+  if (config.sync_ref_model && config.use_peft)
+    throw new UsageError({
+      what: "sync_ref_model does not go with use_peft",
+      value: "true",
+      remedy: "with LoRA the reference is the frozen weights; train all weights, or leave sync_ref_model out",
+    });
+  if (config.use_adaptive_entropy && config.top_entropy_quantile < 1)
+    throw new UsageError({
+      what: "use_adaptive_entropy measures the entropy of all tokens; top_entropy_quantile is",
+      value: config.top_entropy_quantile,
+      remedy: "set top_entropy_quantile to 1, or use_adaptive_entropy to false",
+    });
+  if (config.entropy_coef_min > config.entropy_coef_max)
+    throw new UsageError({
+      what: `entropy_coef_min must be at most entropy_coef_max (${config.entropy_coef_max})`,
+      value: config.entropy_coef_min,
+    });
   if (config.off_policy_mask_threshold !== null && num_iterations === 1 && batchingOf(config).slices === 1)
     throw new UsageError({
       what: "off_policy_mask_threshold has nothing to mask: every step learns from fresh episodes",

@@ -1,7 +1,7 @@
 // Every setting of a training: this schema gives the type, the defaults, the command's flags, the YAML's keys, the error
 // texts and the table in the docs. A description is a phrase that stands alone, the field's term first.
 //
-// Names and defaults are those of the project's first design where that set them ("design"), else those of TRL 1.13
+// Names and defaults are those of the project's first design where that set them ("design"), else those of TRL 1.16
 // ("trl"), so that habits and configs carry over. Where ours differs from TRL's, docs/reference.md shows both.
 import { z } from "zod";
 import { DIFFICULTIES } from "../../gym/data/index.ts";
@@ -14,7 +14,7 @@ import { LORA_MODULES } from "../../lm/model/lora.ts";
 interface Note {
   /** Default of the first design. */
   readonly design?: unknown;
-  /** Default of TRL 1.13. */
+  /** Default of TRL 1.16. */
   readonly trl?: unknown;
 }
 
@@ -77,7 +77,7 @@ export const configSchema = z
     output_dir: note(
       z.string().min(1).nullable().default(null),
       "the run's folder; null: the next free name under runs/",
-      { design: "outputs/grpo_run" },
+      { design: "outputs/grpo_run", trl: null },
     ),
 
     // How much
@@ -217,6 +217,19 @@ export const configSchema = z
     beta: note(z.number().min(0).default(0), "KL coefficient: weight of the KL term to the model before GRPO", {
       trl: 0,
     }),
+    sync_ref_model: note(
+      z.boolean().default(false),
+      "move the KL term's reference towards the model every ref_model_sync_steps: reference ← (1 − α) · reference + α · model (TR-DPO); not with LoRA",
+      { trl: false },
+    ),
+    ref_model_mixup_alpha: note(
+      positive.max(1).default(0.6),
+      "α of sync_ref_model; 1: the reference becomes the model",
+      {
+        trl: 0.6,
+      },
+    ),
+    ref_model_sync_steps: note(count.default(512), "optimizer steps from one sync_ref_model to the next", { trl: 512 }),
     use_bias_correction_kl: note(z.boolean().default(true), "weight the KL term by the importance ratio", {
       trl: true,
     }),
@@ -236,7 +249,26 @@ export const configSchema = z
       "importance ratio of each token (GRPO) or of each episode (GSPO)",
       { trl: "token" },
     ),
-    entropy_coef: note(z.number().min(0).default(0), "entropy bonus: its coefficient", { trl: 0 }),
+    entropy_coef: note(
+      z.number().min(0).default(0),
+      "entropy bonus: its coefficient; with use_adaptive_entropy, the first one",
+      { trl: 0 },
+    ),
+    use_adaptive_entropy: note(
+      z.boolean().default(false),
+      "adaptive entropy bonus: while the entropy is at most entropy_target, the bonus is on and its coefficient rises by entropy_coef_delta a step, else it is off and the coefficient falls; the groups without spread are computed too",
+      { trl: false },
+    ),
+    entropy_target: note(
+      z.number().min(0).default(0.2),
+      "adaptive entropy bonus: mean entropy per token in nats, at or below which it is on; compare the metric entropy",
+      { trl: 0.2 },
+    ),
+    entropy_coef_delta: note(positive.default(0.005), "adaptive entropy bonus: change of the coefficient per step", {
+      trl: 0.005,
+    }),
+    entropy_coef_min: note(z.number().min(0).default(0), "adaptive entropy bonus: lowest coefficient", { trl: 0 }),
+    entropy_coef_max: note(z.number().min(0).default(1), "adaptive entropy bonus: highest coefficient", { trl: 1 }),
     top_entropy_quantile: note(
       positive.max(1).default(1),
       "share of tokens that are learned from, those of highest entropy",
@@ -309,7 +341,7 @@ export const configSchema = z
 
     // Logging, evaluation and checkpoints
     logging_steps: note(count.default(10), "steps between lines of metrics.jsonl", { design: 10, trl: 10 }),
-    eval_steps: note(z.int().min(0).default(100), "steps between evaluations; 0: only before and after", { trl: 500 }),
+    eval_steps: note(z.int().min(0).default(100), "steps between evaluations; 0: only before and after", { trl: null }),
     eval_at: note(z.array(count).default([]), "further steps to evaluate at, unless eval_steps is 0"),
     eval_episodes: note(
       count.default(32),

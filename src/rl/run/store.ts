@@ -22,6 +22,8 @@ const trainerStateSchema = z
     /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (diagnostics.ts). */
     warned: z.array(z.string()).readonly(),
     streaks: z.record(z.string(), z.int()).readonly().optional(),
+    /** Only of trainings with use_adaptive_entropy: the coefficient, and the entropy of the newest step. */
+    entropy_control: z.object({ coef: z.number(), entropy: z.number() }).readonly().optional(),
     /** Only of trainings with dynamic_sampling or skip_solved. */
     queue: z
       .object({

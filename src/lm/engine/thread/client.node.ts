@@ -167,6 +167,11 @@ export class ThreadEngine implements Engine {
     return this.#call("logprobs", { batch, options });
   }
 
+  /** Moves the reference weights towards the current ones: reference ← (1 − α) · reference + α · current. */
+  async mixReference(alpha: number): Promise<void> {
+    await this.#call("mixReference", alpha);
+  }
+
   /** Saves a Hugging Face folder with merged adapters. The default `dtype` is lossless. */
   async saveModel(
     dir: string,

@@ -91,6 +91,7 @@ export interface Verbs {
     readonly take: { readonly dir: string; readonly base: string; readonly card?: string | undefined };
     readonly give: null;
   };
+  mixReference: { readonly take: number; readonly give: null };
   saveState: { readonly take: string; readonly give: null };
   loadState: { readonly take: { readonly dir: string; readonly anyVariant: boolean }; readonly give: null };
   memory: { readonly take: null; readonly give: EngineMemory };

@@ -69,6 +69,9 @@ async function start(losses: LossTable): Promise<void> {
         return engine.optimStep(take);
       case "logprobs":
         return engine.logprobs(take.batch, take.options);
+      case "mixReference":
+        await engine.mixReference(take);
+        return null;
       case "saveModel": {
         const { tokenizer, chatTemplate, config, generationConfig } = files;
         const whole = { config, tokenizerFiles: tokenizer.files, chatTemplate, generationConfig };
