@@ -86,6 +86,21 @@ describe("an episode", () => {
     expect(episode!.steps[0]!.action).toEqual({ action_type: "QUERY", argument: "hm, products" });
   });
 
+  test("is not truncated if another end-of-text token ends its last turn, which the next turn closes", async () => {
+    const end = tokenizer.idOf("<|endoftext|>")!;
+    const lines = ["DESCRIBE: product", "ANSWER: 5"];
+    const prompted: (readonly number[])[] = [];
+    const engine: TokenSampler = {
+      sample: async ({ prompt }) => {
+        const tokens = [...tokenizer.encodePlain(lines[prompted.push(prompt) - 1]!), end];
+        return { tokens, logprobs: tokens.map(() => 0), finish_reason: "stop" };
+      },
+    };
+    const [episode] = await rolloutFunc([prompts[0]!], engine, tokenizer, config(), { data, turns });
+    expect(episode).toMatchObject({ correctness: 1, truncated: false });
+    expect(tokenizer.decode(prompted[1]!)).toContain("DESCRIBE: product<|endoftext|><|im_end|>\n<|im_start|>user");
+  });
+
   test("ends when the model has used up its tokens", async () => {
     const line = "QUERY: SELECT name FROM animal";
     const length = tokenizer.encodePlain(line).length + 1;

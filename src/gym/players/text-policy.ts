@@ -136,7 +136,7 @@ export class TextPolicy {
     push(segment, tokens, 1, logprobs);
     this.#known = segment.tokens.length;
     this.written += tokens.length;
-    this.truncated = !turns.closed(tokens) && !(stop && finish_reason === "stop");
+    this.truncated = finish_reason === undefined ? !turns.closed(tokens) : finish_reason !== "stop";
     const text = decode(tokens);
     this.messages.push({ role: "assistant", content: text });
     return { text, tokens: tokens.length, prompt_tokens };
