@@ -32,6 +32,11 @@ describe("drawBox", () => {
     expect(box).toMatch(/more columns do not fit/);
   });
 
+  test("narrows columns of equal width alike", () => {
+    const [, head] = drawBox(["a".repeat(20), "b".repeat(20), "id"], [], { maxWidth: 40, indent: 0 }).split("\n");
+    expect(head).toBe(`│ ${"a".repeat(13)}… │ ${"b".repeat(13)}… │ id │`);
+  });
+
   test("neutralizes control characters", () => {
     expect(drawBox(["a"], [["\x1b[2J"]], { maxWidth: 40 })).not.toContain("\x1b");
   });
@@ -39,6 +44,7 @@ describe("drawBox", () => {
 
 describe("drawRows", () => {
   const head = Array.from({ length: 11 }, (_, i) => `column_${i}`);
+  const long = ["the_name_of_a_column", ...head.slice(1)];
   const row = head.map((name) => `value of ${name}`);
 
   test("turns a few rows that do not fit: one line per column, with whole names", () => {
@@ -47,6 +53,16 @@ describe("drawRows", () => {
     expect(lines[1]).toMatch(/│ column +│ row 1 +│ row 2 +│/);
     expect(lines[3]).toMatch(/│ column_0 +│ value of column_0 +│ value of column_0 +│/);
     for (const line of lines) expect(width(line)).toBeLessThanOrEqual(80);
+  });
+
+  test("keeps the names whole, which are needed to query, and cuts the values", () => {
+    const drawn = drawRows(
+      long,
+      Array.from({ length: 5 }, () => row),
+      { maxWidth: 80 },
+    );
+    expect(drawn).toContain("│ the_name_of_a_column │ value");
+    for (const line of drawn.split("\n")) expect(width(line)).toBeLessThanOrEqual(80);
   });
 
   test.each([

@@ -8,13 +8,15 @@ export interface BoxOptions {
   readonly maxWidth: number;
   /** Spaces before each line. @default 2 */
   readonly indent?: number;
+  /** Leading columns that are narrowed only when nothing else can be. @default 0 */
+  readonly whole?: number;
 }
 
 /** A table in a box. Wide columns are truncated; columns that do not fit at all are omitted with a notice. */
 export function drawBox(
   head: readonly string[],
   rows: readonly (readonly string[])[],
-  { maxWidth, indent = 2 }: BoxOptions,
+  { maxWidth, indent = 2, whole = 0 }: BoxOptions,
 ): string {
   const room = Math.max(20, maxWidth - indent - 1);
   const shownColumns = Math.max(1, Math.min(head.length, Math.floor(room / (MIN_COLUMN + 3))));
@@ -22,6 +24,7 @@ export function drawBox(
   const widths = fitted(
     Array.from({ length: shownColumns }, (_, i) => Math.max(1, ...cells.map((row) => width(row[i]!)))),
     room - 3 * shownColumns,
+    whole,
   );
   const isNumeric = widths.map(
     (_, i) => rows.length > 0 && rows.every((row) => /^(?:-?[\d.]+(?:e[+-]?\d+)?|NULL)$/.test(row[i] ?? "")),
@@ -63,22 +66,18 @@ export function drawRows(head: readonly string[], rows: readonly (readonly strin
   return drawBox(
     ["column", ...rows.map((_, i) => `row ${i + 1}`)],
     head.map((name, i) => [name, ...rows.map((row) => row[i] ?? "")]),
-    options,
+    { ...options, whole: 1 }, // the names are needed to query
   );
 }
 
-/** Narrows the widest columns until all of them fit. */
-function fitted(wanted: readonly number[], room: number): number[] {
+/** Narrows the widest columns, one character at a time, until all of them fit. */
+function fitted(wanted: readonly number[], room: number, whole: number): number[] {
   const widths = [...wanted];
-  let over = widths.reduce((sum, size) => sum + size, 0) - room;
-  while (over > 0) {
-    const widest = Math.max(...widths);
+  for (let over = widths.reduce((sum, size) => sum + size, 0) - room; over > 0; over--) {
+    const others = Math.max(...widths.slice(whole));
+    const widest = others > MIN_COLUMN ? others : Math.max(...widths);
     if (widest <= MIN_COLUMN) break;
-    const at = widths.indexOf(widest);
-    const next = Math.max(MIN_COLUMN, ...widths.filter((size) => size < widest));
-    const cutBy = Math.min(over, Math.max(1, widest - next));
-    widths[at] = widest - cutBy;
-    over -= cutBy;
+    widths[widths.lastIndexOf(widest)]!--;
   }
   return widths;
 }
