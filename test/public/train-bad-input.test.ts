@@ -50,7 +50,10 @@ describe.concurrent("settings", () => {
     [{ "--lerning-rate": 1 }, /unknown option '--lerning-rate'; did you mean --learning-rate\?/],
     [{ "--learning-rate": "fast" }, /learning_rate takes a number: fast; for example/],
     [{ "--num-generations": 4 }, /6 episodes .* groups of num_generations: 4; choose .* divisors of 6/],
-    [{ "--per-device-train-batch-size": 60 }, /asks 20 questions, and there are only: 5; lower per_device/],
+    [
+      { "--per-device-train-batch-size": 60 },
+      /asks 20 questions, and there are only: 5; lower per_device.*, for example to 15, 1 and null/,
+    ],
     [
       { "--max-context-tokens": 4096 },
       /above the window of 1024 that the engine computes .*: 4096; give --max-context-tokens 1024/,

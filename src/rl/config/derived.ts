@@ -73,14 +73,14 @@ export function trainingEnvironmentOptions(config: GRPOConfig): EnvironmentOptio
 
 /** Optimizer steps of a training on this many questions. */
 export function stepsOf(config: GRPOConfig, questions: number): number {
-  const { max_steps, num_train_epochs, num_iterations } = config;
+  const { max_steps, num_train_epochs, num_iterations, num_generations } = config;
   const { questions: asked, slices, accumulations } = batchingOf(config);
   const batches = Math.floor(questions / asked);
   if (batches === 0)
     throw new UsageError({
       what: `a rollout batch asks ${asked} questions, and there are only`,
       value: questions,
-      remedy: "lower per_device_train_batch_size, gradient_accumulation_steps or generation_batch_size",
+      remedy: `lower per_device_train_batch_size, gradient_accumulation_steps or generation_batch_size, for example to ${num_generations * Math.max(1, questions)}, 1 and null`,
     });
   if (max_steps > 0) return max_steps;
   return Math.max(1, Math.floor((num_train_epochs * batches * num_iterations * slices) / accumulations));

@@ -75,7 +75,7 @@ const ABOUT: Readonly<Record<(typeof DATA_SET_NAMES)[number], string>> = {
   bundled: "12 generated databases, 473 + 203 questions",
   practice: "112 small generated databases, 512 + 448 questions",
   starter: "as practice, questions on one table: for `train`",
-  spider10: "10 databases of Spider, 473 + 203 questions, of which 442 + 188 can be used",
+  spider10: "10 databases of Spider, 473 + 203 questions (442 + 188 usable)",
 };
 
 function describe(path: string): { layout: string; available: boolean } {
