@@ -19,7 +19,7 @@ export function runsView({ run, runs, route }: Context): View {
   let filter = route.params.get("name") ?? "";
   const find = h("input", {
     type: "search",
-    placeholder: "filter by name or model",
+    placeholder: "name or model",
     value: filter,
     "aria-label": "filter the runs",
   });
@@ -125,13 +125,13 @@ const rateOf = (evaluation: Evaluation | null, split: "seen" | "unseen") =>
 
 const COLUMNS: readonly (readonly [string, (run: RunListing) => Value])[] = [
   ["run", ({ id }) => id],
+  ["unseen, after", ({ now }) => rateOf(now, "unseen")], // first, since a phone shows few columns
+  ["unseen, before", ({ before }) => rateOf(before, "unseen")],
+  ["seen, after", ({ now }) => rateOf(now, "seen")],
   ["state", ({ state }) => state],
-  ["model", ({ model_name }) => model_name],
   ["steps", ({ step }) => step],
   ["time", ({ result, elapsed }) => result?.seconds ?? elapsed],
-  ["unseen, before", ({ before }) => rateOf(before, "unseen")],
-  ["unseen, after", ({ now }) => rateOf(now, "unseen")],
-  ["seen, after", ({ now }) => rateOf(now, "seen")],
+  ["model", ({ model_name }) => model_name],
 ];
 
 /** Runs whose name or model contains every word of the filter; the current one, and those in the charts, are always listed. */
@@ -185,13 +185,13 @@ function row(other: RunListing, current: string, colour: string | undefined, onC
     { "aria-current": isCurrent ? "true" : undefined },
     h("td", {}, tick, colour ? h("i", { class: "dot", vars: { "--colour": `var(${colour})` } }) : null),
     h("td", {}, link(hrefOf(id, "overview"), id)),
+    h("td", {}, h("b", {}, rate(now, "unseen"))),
+    h("td", {}, rate(before, "unseen")),
+    h("td", {}, rate(now, "seen")),
     h("td", {}, STATE_LABELS[state]),
-    h("td", {}, model_name ?? "–"),
     h("td", { class: "number" }, count(step, "step")),
     h("td", { class: "number" }, seconds === null ? "–" : duration(seconds)),
-    h("td", {}, rate(before, "unseen")),
-    h("td", {}, h("b", {}, rate(now, "unseen"))),
-    h("td", {}, rate(now, "seen")),
+    h("td", {}, model_name ?? "–"),
   );
 }
 
