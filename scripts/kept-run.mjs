@@ -1,5 +1,5 @@
 // Makes the default training once and, from that one run, everything the documents show of it: docs/results/starter.json
-// (figures), the learning curve, the behaviour chart, the film, an episode and a group. `npm run screenshots` takes the pages' pictures of it.
+// (figures, wrong answers), the table of wrong answers in docs/results.md, the learning curve, the behaviour chart, the film, an episode and a group. `npm run screenshots` takes the pages' pictures of it.
 //   npm run -s build && node scripts/kept-run.mjs [--from RUN]      --from draws again from a run made this way
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { bundledDataSet, evaluate, loadSqlite, presetNamed, runTraining } from "sqlenv";
 import { behaviourChart, readEpisodes, readRun, trainingReport } from "sqlenv/apps/reports/node";
 import { resolveConfig, sqlPlayer } from "sqlenv/rl";
+import { withFailures, wrongAnswers } from "./failures.mjs";
 import { episodeStrip } from "./pictures/episode.mjs";
 import { film } from "./pictures/film.mjs";
 import { groupPicture } from "./pictures/group.mjs";
@@ -64,7 +65,7 @@ async function train() {
 }
 
 async function draw() {
-  const { metrics, habits, result } = await readRun(run);
+  const { metrics, habits, result, evaluation: played, gold } = await readRun(run);
   const probes = JSON.parse(readFileSync(join(run, "probes.json"), "utf8"));
   const cell = ({ episodes, success_rate, success_ci, mean_steps, behaviour }) => ({
     episodes,
@@ -102,15 +103,17 @@ async function draw() {
       questions: episodes.length,
       right: episodes.filter(({ correctness }) => correctness === 1).length,
     })),
+    failures: wrongAnswers(played.after, gold),
   };
   writeFileSync(docs("results/starter.json"), `${JSON.stringify(kept, null, 1)}\n`);
+  writeFileSync(docs("results.md"), withFailures(readFileSync(docs("results.md"), "utf8"), kept.failures));
   writeFileSync(docs("learning_curve.svg"), readFileSync(join(run, "learning_curve.svg")));
   writeFileSync(docs("images/behaviour.svg"), behaviourChart(habits, { title: "What the model does while it learns" }));
   writeFileSync(docs("images/film.svg"), film(probes, kept.evaluations, habits));
-  const played = [];
+  const group = [];
   for await (const episode of readEpisodes(run))
-    if (episode.step === SHOWN_GROUP.step && episode.group === SHOWN_GROUP.group) played.push(episode);
-  writeFileSync(docs("images/group.svg"), groupPicture(played));
+    if (episode.step === SHOWN_GROUP.step && episode.group === SHOWN_GROUP.group) group.push(episode);
+  writeFileSync(docs("images/group.svg"), groupPicture(group));
   const shown = probes.at(-1).episodes.find(({ correctness, steps }) => correctness === 1 && steps.length === 3);
   writeFileSync(docs("images/episode.svg"), episodeStrip(shown));
 }

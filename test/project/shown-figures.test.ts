@@ -11,6 +11,7 @@ const readme = read("README.md");
 const percent = (rate: number) => (100 * rate).toFixed(1);
 
 interface Cell {
+  readonly episodes: number;
   readonly success_rate: number;
   readonly success_ci: readonly [number, number];
 }
@@ -46,6 +47,28 @@ test.each([
   const [first, second, third] = [random, before, after].map((stage) => stage[split][decoding]);
   expect(read("docs/results.md")).toContain(
     `| ${split} databases, ${decoding} | ${cell(first!)} | ${cell(second!)} | ${cell(third!, "**")} |`,
+  );
+});
+
+test("docs/results.md lists the stored wrong answers of the default training, each with its gold", async () => {
+  type Failures = readonly { readonly question: string }[];
+  const { withFailures } = (await import(resolve(root, "scripts/failures.mjs"))) as {
+    withFailures: (page: string, failures?: Failures) => string;
+  };
+  const { after, failures } = json<Starter & { failures?: Failures }>("docs/results/starter.json");
+  const { success_rate, episodes } = after.unseen.greedy;
+  if (failures) expect(failures).toHaveLength(Math.round((1 - success_rate) * episodes));
+  expect(withFailures(read("docs/results.md"), failures)).toBe(read("docs/results.md"));
+
+  const some = [
+    {
+      question: "Which of a|b is larger?",
+      gold: { query: "SELECT a\nFROM t", answer: "`a`" },
+      model: { query: null, answer: null },
+    },
+  ];
+  expect(withFailures(read("docs/results.md"), some)).toContain(
+    "| Which of a\\|b is larger? | `SELECT a FROM t` → `'a'` | no query → no answer |",
   );
 });
 
