@@ -24,7 +24,8 @@ export interface SampleRequest {
    */
   readonly key: readonly (string | number)[];
   readonly signal?: AbortSignal;
-  readonly onToken?: (token: number) => void;
+  /** Called with each token and its log-prob as it is sampled. */
+  readonly onToken?: (token: number, logprob: number) => void;
 }
 
 export interface Sample {

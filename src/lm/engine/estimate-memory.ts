@@ -11,6 +11,7 @@ import { adaptedLength, LORA_MODULES, type LoraSpec, loraLength } from "../model
 import { windowOf } from "../model/parameters.ts";
 import { MAX_ROWS } from "./learning/learner.ts";
 import { DECODE_SIZES } from "./sampling/graph-decoder.ts";
+import { MAX_CACHED_TOKENS } from "./sampling/prefix-cache.ts";
 
 /** The size limit of a 32-bit WebAssembly memory. */
 export const CPU_MEMORY_LIMIT = 4 * 2 ** 30;
@@ -271,6 +272,18 @@ export function cudaLimits(
   // Growing holds the old and the new cache at once.
   const maxCachedTokens = Math.floor(left / 1.5 / context / 1024) * 1024;
   return { maxRows, maxCachedTokens: Math.min(MAX_CACHE, Math.max(MIN_CACHE, maxCachedTokens)) };
+}
+
+/** Share of the CPU's memory for the KV cache of a model that only samples; growing needs half as much again. */
+const CPU_CACHE_SHARE = 1 / 4;
+
+/** Tokens in the KV cache of a model that only samples on the CPU, where `limit` bytes may be used. */
+export function cpuCacheTokens(config: ModelConfig, limit = CPU_MEMORY_LIMIT): number {
+  const without = estimateMemory(config, { trains: false, cacheTokens: 0 }).total;
+  const perToken = estimateMemory(config, { trains: false, cacheTokens: 1_024 }).cache / 1_024;
+  const room = Math.min(CPU_CACHE_SHARE * limit, (limit - without) / 1.5);
+  const tokens = Math.floor(room / perToken / 1_024) * 1_024;
+  return Math.min(MAX_CACHED_TOKENS, Math.max(MIN_CACHE, tokens));
 }
 
 /** Describes the three largest parts in words. */

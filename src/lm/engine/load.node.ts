@@ -24,6 +24,8 @@ export interface LoadedModel {
   readonly engine: ThreadEngine;
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
+  /** The model's chat template; undefined if it has none, and ChatML is used. */
+  readonly chatTemplate: string | undefined;
   readonly config: ModelConfig;
   /** Folder or GGUF file of the model; for an adapter, of its base model. */
   readonly folder: string;
@@ -49,7 +51,7 @@ export async function loadModelAndTokenizer(
   }
   const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
   const engine = await startEngine(folder, { ...options, adapter });
-  return { engine, tokenizer, turns, config, folder };
+  return { engine, tokenizer, turns, chatTemplate, config, folder };
 }
 
 /** Refuses a well-known model that does not fit this machine before it is downloaded, which may take an hour. */

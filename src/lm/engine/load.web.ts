@@ -12,6 +12,7 @@ import type { Tokenizer } from "../model/text/tokenizer.ts";
 import { checkCpuMemory } from "./estimate-memory.ts";
 import type { LossTable } from "./learning/loss.ts";
 import { LocalEngine } from "./local-engine.ts";
+import { MAX_CACHED_TOKENS } from "./sampling/prefix-cache.ts";
 import type { EngineFacts } from "./thread/protocol.ts";
 
 export interface WebModelOptions {
@@ -55,7 +56,8 @@ export async function loadWebModel(
     await loadWeights(model, weights);
     const { name: kind, variant, threads: size } = device;
     const parameters = parameterCount(model);
-    const facts = { device: kind, variant, threads: size, parameters, trained: trains ? parameters : 0 };
+    const trained = trains ? parameters : 0;
+    const facts = { device: kind, variant, threads: size, parameters, trained, cacheTokens: MAX_CACHED_TOKENS };
     return { engine: new LocalEngine(model, { losses }), tokenizer, turns, config, facts };
   } catch (error) {
     device.close();

@@ -46,7 +46,8 @@ export interface CacheShape {
 }
 
 const FIRST_TOKENS = 4_096; // initial capacity; it doubles when full
-const MAX_TOKENS = 131_072;
+/** Default of `maxTokens`. */
+export const MAX_CACHED_TOKENS = 131_072;
 
 /** Keys and values of many contexts, shared where prefixes are equal. */
 export class PrefixCache {
@@ -68,7 +69,7 @@ export class PrefixCache {
   }
 
   get #maxTokens(): number {
-    return this.#shape.maxTokens ?? MAX_TOKENS;
+    return this.#shape.maxTokens ?? MAX_CACHED_TOKENS;
   }
 
   /** Number of tokens that fit without growing. */

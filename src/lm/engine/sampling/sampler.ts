@@ -295,7 +295,7 @@ export class Sampler {
     live.tokens.push(token);
     live.logprobs.push(logp);
     try {
-      request.onToken?.(token);
+      request.onToken?.(token, logp);
     } catch (error) {
       this.cache.release(block);
       live.reject(error); // a listener that throws fails only its own sample

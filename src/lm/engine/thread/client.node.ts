@@ -27,7 +27,7 @@ import type {
 interface Pending {
   readonly resolve: (give: never) => void;
   readonly reject: (error: Error) => void;
-  readonly onToken: ((token: number) => void) | undefined;
+  readonly onToken: SampleRequest["onToken"];
 }
 
 export interface ThreadEngineOptions extends Partial<Omit<EngineSpec, "folder">> {
@@ -208,7 +208,11 @@ export class ThreadEngine implements Engine {
     await within(TERMINATE_MS, this.#worker.terminate());
   }
 
-  #call<V extends Verb>(verb: V, take: Verbs[V]["take"], onToken?: (token: number) => void): Promise<Verbs[V]["give"]> {
+  #call<V extends Verb>(
+    verb: V,
+    take: Verbs[V]["take"],
+    onToken?: SampleRequest["onToken"],
+  ): Promise<Verbs[V]["give"]> {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#next++;
     return new Promise((resolve, reject) => {
@@ -222,7 +226,7 @@ export class ThreadEngine implements Engine {
     const pending = this.#pending.get(message.id);
     if (!pending) return;
     if ("token" in message) {
-      pending.onToken?.(message.token);
+      pending.onToken?.(message.token, message.logprob);
       return;
     }
     this.#pending.delete(message.id);

@@ -48,6 +48,8 @@ export interface EngineFacts {
   readonly parameters: number;
   /** Number of trained parameters: all, none, or the adapters'. */
   readonly trained: number;
+  /** Tokens that the prefix cache may hold; contexts sampled at once should not exceed it. */
+  readonly cacheTokens: number;
 }
 
 /** Bytes in use, the peak and, on a GPU, bytes reserved from its driver. */
@@ -122,4 +124,4 @@ export type FromEngine =
   | { readonly failed: ErrorFields }
   | { readonly id: number; readonly give: unknown }
   | { readonly id: number; readonly error: ErrorFields }
-  | { readonly id: number; readonly token: number };
+  | { readonly id: number; readonly token: number; readonly logprob: number };

@@ -12,10 +12,11 @@ import { loadAdapter, readAdapterConfig, saveAdapter } from "../../model/formats
 import { addLora, foldLora } from "../../model/lora.ts";
 import { createModel, type Model, parameterCount, trainedOf } from "../../model/parameters.ts";
 import { loadEngineState, saveEngineState } from "../checkpoint.node.ts";
-import { checkCpuMemory, cudaLimits } from "../estimate-memory.ts";
+import { checkCpuMemory, cpuCacheTokens, cudaLimits } from "../estimate-memory.ts";
 import type { LossTable } from "../learning/loss.ts";
 import { LocalEngine } from "../local-engine.ts";
 import { cpuMemory } from "../machine-memory.node.ts";
+import { MAX_CACHED_TOKENS } from "../sampling/prefix-cache.ts";
 import type { Call, EngineSpec, ErrorFields, FromEngine, ToEngine } from "./protocol.ts";
 
 const port = parentPort!;
@@ -38,7 +39,12 @@ async function start(losses: LossTable): Promise<void> {
   const device = startDevice({ device: choice, precision, threads, simd, maxGpuMemory });
   const lora = trains ? spec.lora : undefined;
   const options = { trains, recompute, lora, reference };
-  const limits = "gpu" in device ? cudaLimits(folder, files.config, device, options) : {};
+  const limits: { readonly maxRows?: number; readonly maxCachedTokens?: number } =
+    "gpu" in device
+      ? cudaLimits(folder, files.config, device, options)
+      : trains
+        ? {}
+        : { maxCachedTokens: cpuCacheTokens(files.config, cpuMemory()) };
   if (device.name === "cpu") checkCpuMemory(folder, files.config, options, cpuMemory());
   const model = await modelOf(spec, device, files);
   await files.weights.close();
@@ -52,7 +58,9 @@ async function start(losses: LossTable): Promise<void> {
         const abort = new AbortController();
         aborts.set(id, abort);
         try {
-          const onToken = take.stream ? { onToken: (token: number) => send({ id, token }) } : {};
+          const onToken = take.stream
+            ? { onToken: (token: number, logprob: number) => send({ id, token, logprob }) }
+            : {};
           const { stop: rule, ...request } = take;
           const stop = rule ? { stop: { rule, texts } } : {};
           return await engine.sample({ ...request, signal: abort.signal, ...onToken, ...stop });
@@ -115,7 +123,9 @@ async function start(losses: LossTable): Promise<void> {
   });
   const parameters = parameterCount(model);
   const trained = trainedCount(model);
-  send({ ready: { device: device.name, variant: device.variant, threads: device.threads, parameters, trained } });
+  const { name, variant, threads: used } = device;
+  const { maxCachedTokens: cacheTokens = MAX_CACHED_TOKENS } = limits;
+  send({ ready: { device: name, variant, threads: used, parameters, trained, cacheTokens } });
 }
 
 /** Loads the model on its device, with adapters if requested. */
