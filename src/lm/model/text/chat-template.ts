@@ -8,6 +8,13 @@ export interface ChatMessage {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string;
   readonly reasoning_content?: string;
+  /** Calls that the assistant made; the arguments are an object, not JSON text. */
+  readonly tool_calls?: readonly {
+    readonly type: "function";
+    readonly function: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
+  }[];
+  /** Name of the tool or participant, for templates that show it. */
+  readonly name?: string;
 }
 
 /** A function that the model may call, in the format of chat templates and OpenAI's API. */
@@ -15,9 +22,9 @@ export interface Tool {
   readonly type: "function";
   readonly function: {
     readonly name: string;
-    readonly description: string;
+    readonly description?: string;
     /** JSON Schema. */
-    readonly parameters: Readonly<Record<string, unknown>>;
+    readonly parameters?: Readonly<Record<string, unknown>>;
   };
 }
 

@@ -189,6 +189,16 @@ export class Tokenizer {
     return this.#texts;
   }
 
+  /** The bytes of a single id; for an added token, those of its name. */
+  bytesOf(id: number): Uint8Array {
+    const added = this.addedTokens.find((token) => token.id === id);
+    const text = added?.content ?? this.texts[id] ?? "";
+    const isBytes = isByteLevel(this.files.tokenizer.decoder) || /^<0x[0-9A-F]{2}>$/.test(this.tokenOf(id) ?? "");
+    return isBytes && !added
+      ? Uint8Array.from(text, (character) => character.charCodeAt(0))
+      : new TextEncoder().encode(text);
+  }
+
   idOf(token: string): number | undefined {
     return this.#full.token_to_id(token);
   }
@@ -206,7 +216,6 @@ export class Tokenizer {
  * The texts of single tokens: decoded bytes in a byte-level vocabulary, else the token with its space mark replaced.
  */
 function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder: unknown): string[] {
-  const isByteLevel = JSON.stringify(decoder ?? null).includes('"ByteLevel"');
   const bytes = new Map<string, string>();
   for (let byte = 0, beyond = 256; byte < 256; byte++) {
     const isVisible = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
@@ -217,9 +226,15 @@ function textsOf(vocab: readonly string[], added: readonly AddedToken[], decoder
     const code = /^<0x([0-9A-F]{2})>$/.exec(token)?.[1]; // a byte-fallback token
     return code === undefined ? token.replaceAll("\u2581", " ") : String.fromCharCode(Number.parseInt(code, 16));
   };
-  const texts = vocab.map((token) => (isByteLevel ? spelled(token) : marked(token)));
+  const spells = isByteLevel(decoder);
+  const texts = vocab.map((token) => (spells ? spelled(token) : marked(token)));
   for (const { id, content, special } of added) texts[id] = special ? "" : content;
   return texts;
+}
+
+/** Whether tokens are written as bytes, each as one character. */
+function isByteLevel(decoder: unknown): boolean {
+  return JSON.stringify(decoder ?? null).includes('"ByteLevel"');
 }
 
 /**
