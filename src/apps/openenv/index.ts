@@ -2,6 +2,8 @@
 export { isEveryAddress, isLoopback } from "./allowed-hosts.ts";
 export {
   ALONE_MS,
+  COMPLETIONS,
+  COMPLETIONS_PER_CLIENT,
   CONTENDED_MS,
   EVICTABLE_SECONDS,
   GRACE_SECONDS,
@@ -17,12 +19,14 @@ export {
   RATE_PER_CLIENT,
   REPLY_SECONDS,
   REQUEST_BYTES,
+  RUNNING_COMPLETIONS,
   SESSIONS_PER_CLIENT,
   SHUTDOWN_SECONDS,
   SILENT_SECONDS,
   SPARE_CONNECTIONS,
   UNUSED_SECONDS,
 } from "./limits.ts";
+export type { ServedModel } from "./llm/endpoint.ts";
 export type { LogRecord } from "./log.ts";
 export type { PageHandler } from "./page-handler.ts";
 export { WIRE_ERRORS, type WireErrorCode } from "./schemas.ts";

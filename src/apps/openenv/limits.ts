@@ -62,3 +62,12 @@ export const SPARE_CONNECTIONS = 256;
 
 /** Seconds a shutdown waits for running steps. */
 export const SHUTDOWN_SECONDS = 10;
+
+/** Completions of the LLM endpoint that are sampled at once, if the engine's cache has room for their contexts. */
+export const RUNNING_COMPLETIONS = 64;
+
+/** Completions per client that wait or are sampled: a trainer's large batch. */
+export const COMPLETIONS_PER_CLIENT = 256;
+
+/** Completions of all clients that wait or are sampled. */
+export const COMPLETIONS = 1_024;

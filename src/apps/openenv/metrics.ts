@@ -11,6 +11,7 @@ const HELP: Readonly<Record<string, string>> = {
   sqlenv_messages_total: "Messages answered, by type",
   sqlenv_errors_total: "Error replies, by code",
   sqlenv_http_requests_total: "HTTP requests, by route and status",
+  sqlenv_completions_total: "Completions of the LLM endpoint, by reason of their end",
   sqlenv_threads_lost_total: "Environment threads that had to be replaced",
 };
 

@@ -4,8 +4,13 @@ import { resetRequestSchema, stepRequestSchema, type WireSchemas } from "./schem
 
 const TITLE = "OpenEnv Environment HTTP API";
 
+interface ApiOptions {
+  /** Whether the server has a model. */
+  readonly llm: boolean;
+}
+
 /** GET /openapi.json. */
-export function openApi({ action, observation, state }: WireSchemas): object {
+export function openApi({ action, observation, state }: WireSchemas, { llm }: ApiOptions): object {
   const envelope = {
     type: "object",
     required: ["observation", "reward", "done"],
@@ -65,6 +70,12 @@ export function openApi({ action, observation, state }: WireSchemas): object {
         delete: { summary: "End the session of mcp-session-id", responses: { 204: { description: "Ended" } } },
       },
       "/metrics": { get: { summary: "Counters in Prometheus' format", responses: { 200: { description: "Text" } } } },
+      ...(llm && {
+        "/v1/models": { get: { summary: "The served model", ...answers(object) } },
+        "/v1/chat/completions": {
+          post: { summary: "A completion, as in OpenAI's API", ...takes(object, true), ...answers(object) },
+        },
+      }),
       "/list_environments": { get: { summary: "Names for the Task API", ...answers({ type: "array" }) } },
       "/{env_name}/splits": {
         get: { summary: "Its splits", parameters: taskParameter, ...answers({ type: "array" }) },

@@ -10,6 +10,8 @@ import type { Access, Caller, Refusal } from "./access.ts";
 import type { Proxies } from "./client-address.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 import { REQUEST_BYTES } from "./limits.ts";
+import type { LlmEndpoint } from "./llm/endpoint.ts";
+import { inLlmShape, LlmError } from "./llm/error.ts";
 import type { Log } from "./log.ts";
 import { answerMcp, endMcp, type McpCaller, type McpReply } from "./mcp/handler.ts";
 import type { Metrics } from "./metrics.ts";
@@ -38,6 +40,7 @@ export interface RouteOptions {
   readonly about: Readonly<Record<string, unknown>>;
   readonly schemas: WireSchemas;
   readonly pages: readonly PageHandler[];
+  readonly llm?: LlmEndpoint | undefined;
 }
 
 interface Env {
@@ -71,9 +74,10 @@ export function routes(options: RouteOptions): Routes {
     about,
     schemas,
     pages,
+    llm,
   } = options;
   const underWay = new Set<Promise<unknown>>();
-  const api = openApi(schemas);
+  const api = openApi(schemas, { llm: llm !== undefined });
   const docs = docsPage(api);
 
   const posted =
@@ -106,11 +110,19 @@ export function routes(options: RouteOptions): Routes {
     "/openapi.json": { GET: (c) => c.json(api) },
     "/docs": { GET: html },
     "/redoc": { GET: html },
+    "/v1/models": { GET: (c) => (llm ? c.json(llm.models()) : noModel()) },
+    "/v1/chat/completions": {
+      POST: posted((body, c) => (llm ? completed(llm, body, c) : Promise.resolve(noModel()))),
+    },
     "/metrics": { GET: (c) => c.text(metrics.text(gauges()), 200, { "content-type": "text/plain; version=0.0.4" }) },
   };
 
   const app = new Hono<Env>();
   app.use(count);
+  app.use("/v1/*", async (c, next) => {
+    await next();
+    c.res = await inLlmShape(c.res);
+  });
   app.use(async (c, next) => refused(access.refuseOrigin(callerOf(c)), c) ?? next());
   app.use(ifPreflight(cors(CORS)));
   app.use(admit);
@@ -199,6 +211,10 @@ export function routes(options: RouteOptions): Routes {
       sqlenv_sessions_max: ["Slots there are", sessions.max],
       sqlenv_threads: ["Environment threads", pool.threads],
       sqlenv_requests_waiting: ["Requests that wait for a thread or are in work", pool.waiting],
+      ...(llm && {
+        sqlenv_completions_running: ["Completions that are sampled", llm.queue.running] as const,
+        sqlenv_completions_waiting: ["Completions that wait", llm.queue.waiting] as const,
+      }),
       sqlenv_held_bytes: ["Bytes of messages that wait and of replies not read", held.total],
       process_cpu_seconds_total: ["Processor time used", (user + system) / 1e6],
       process_resident_memory_bytes: ["Memory of the process", rss],
@@ -213,6 +229,26 @@ const CORS = {
   allowHeaders: ["content-type", "authorization", "x-api-key", "mcp-session-id", "mcp-protocol-version"],
   exposeHeaders: ["mcp-session-id"],
 };
+
+/** A completion; the connection may be silent while it is sampled, and ends it by closing. */
+async function completed(llm: LlmEndpoint, body: string, c: Context<Env>): Promise<Response> {
+  const { incoming, outgoing } = c.env;
+  const gone = new AbortController();
+  outgoing.once("close", () => gone.abort());
+  const { socket } = incoming;
+  const { timeout = 0 } = socket;
+  socket.setTimeout(0);
+  try {
+    return await llm.answer(body, { client: c.get("client"), signal: gone.signal });
+  } finally {
+    socket.setTimeout(timeout);
+  }
+}
+
+function noModel(): Response {
+  return new LlmError(404, { message: "this server has no model; start it with --model", code: "model_not_found" })
+    .response;
+}
 
 function mcpCaller(c: Context<Env>): McpCaller {
   return {

@@ -11,6 +11,7 @@ import { hostsFor } from "./allowed-hosts.ts";
 import { networkOf, Proxies } from "./client-address.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import * as limits from "./limits.ts";
+import { LlmEndpoint, type ServedModel } from "./llm/endpoint.ts";
 import { type LogRecord, logTo } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import type { PageHandler } from "./page-handler.ts";
@@ -56,6 +57,8 @@ export interface ServerOptions extends EnvironmentOptions, ActionForm {
   readonly trustProxies?: readonly string[] | undefined;
   /** Origins of web pages that may use the server besides its own; "*" allows all. */
   readonly origins?: readonly string[] | undefined;
+  /** A model for the LLM endpoint (`/v1`); closing the server does not close its engine. @default none */
+  readonly llm?: ServedModel | undefined;
   /** Page handlers, tried in order before the 404. */
   readonly pages?: readonly PageHandler[];
   /** Receives one record per event. */
@@ -103,8 +106,10 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   const held = new HeldBytes({ perClient: limits.HELD_BYTES_PER_CLIENT, total: limits.HELD_BYTES });
   const [rate, logged] = [new RateLimit(ratePerClient), new RateLimit(1)];
   const shared = { pool, sessions, access, proxies, held, metrics, log, rate, logged, maxMessageBytes };
+  const llm = options.llm && new LlmEndpoint(options.llm, { held, metrics, log });
   const { fetch, settled } = routes({
     ...shared,
+    llm,
     pages,
     questions: data.questions,
     about: aboutOf(data, rulesOf(options)),
@@ -144,7 +149,8 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
       closing ??= (async () => {
         log("info", "shutting_down", { sessions: sessions.active });
         const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
-        await Promise.all([sockets.drain(limits.SHUTDOWN_SECONDS), settled()]);
+        const seconds = limits.SHUTDOWN_SECONDS;
+        await Promise.all([sockets.drain(seconds), llm?.drain(seconds), settled()]);
         server.closeIdleConnections();
         await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, 500))]); // for replies still being sent
         server.closeAllConnections();

@@ -1,6 +1,7 @@
-// `sqlenv serve`: the environment for OpenEnv clients, and the web pages.
+// `sqlenv serve`: the environment for OpenEnv clients, the web pages, and a model for OpenAI's clients.
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { Command } from "commander";
 import { messageOf, UsageError } from "../../../errors.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
@@ -11,11 +12,13 @@ import {
   type LogRecord,
   type PageHandler,
   SERVER_STEP_BUDGET,
+  type ServedModel,
   startServer,
 } from "../../openenv/index.ts";
 import * as limits from "../../openenv/limits.ts";
 import { playgroundHandler } from "../../playground/server.node.ts";
-import { DATA, DB_DIR, STEP_BUDGET } from "../options/common.ts";
+import { DATA, DB_DIR, MODEL_SOURCES, STEP_BUDGET } from "../options/common.ts";
+import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
 import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.ts";
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
@@ -24,7 +27,7 @@ import { counted, countFromOne, output, portNumber, printable, styled, wholeNumb
 /** Web pages served next to the protocol, tried in this order before a 404. */
 const PAGES: readonly PageHandler[] = [playgroundHandler()];
 
-interface ServeFlags extends RulesFlags {
+interface ServeFlags extends RulesFlags, Omit<DeviceFlags, "threads"> {
   readonly host: string;
   readonly port?: number;
   readonly data: string;
@@ -32,6 +35,8 @@ interface ServeFlags extends RulesFlags {
   readonly stepBudget: number;
   readonly textActions?: boolean;
   readonly threads?: number;
+  readonly model?: string;
+  readonly modelThreads?: number;
   readonly maxSessions: number;
   readonly sessionsPerClient: number;
   readonly maxMessageBytes: number;
@@ -92,7 +97,25 @@ export function serveCommand(): Command {
     .option("--trust-proxy <addresses...>", "proxies (addresses or networks) whose X-Forwarded-For is trusted")
     .option("--quiet", "log only errors")
     .option("--json", "print the URL as one JSON object");
+  command
+    .optionsGroup(LLM_OPTIONS)
+    .option("--model <name>", `also serve a model at /v1, as OpenAI's API does: starter, ${MODEL_SOURCES}`);
+  addDeviceOptions(command, { group: LLM_OPTIONS, threads: "--model-threads" });
   return addRulesOptions(command).action(run);
+}
+
+const LLM_OPTIONS = "LLM endpoint options:";
+
+/** A model for the LLM endpoint, and the engine to close after the server. */
+async function servedModel(nameOrPath: string, flags: ServeFlags): Promise<ServedModel & { close(): Promise<void> }> {
+  // Imported here: a server without a model needs no engine.
+  const { loadModelAndTokenizer } = await import("../../../lm/engine/index.node.ts");
+  const { Chat } = await import("../../../lm/chat/index.ts");
+  const options = deviceOptions({ ...flags, threads: flags.modelThreads });
+  const model = await loadModelAndTokenizer(nameOrPath, { ...options, trains: false });
+  const { engine } = model;
+  const name = existsSync(nameOrPath) ? basename(nameOrPath).replace(/\.gguf$/i, "") : nameOrPath;
+  return { name, chat: new Chat(model), cacheTokens: engine.facts.cacheTokens, close: () => engine.close() };
 }
 
 async function run(flags: ServeFlags): Promise<void> {
@@ -102,6 +125,7 @@ async function run(flags: ServeFlags): Promise<void> {
   const apiKeys = keysOf(flags);
   const rules = rulesNamed(flags);
   const data = await resolveDataSet(flags.data, { dbDir });
+  const llm = flags.model === undefined ? undefined : await servedModel(flags.model, flags);
   const stop = interruptSignal(); // before the URL is printed, since whoever reads it may stop the server at once
   const server = await startServer(data, {
     ...flags,
@@ -114,9 +138,13 @@ async function run(flags: ServeFlags): Promise<void> {
     allowedHosts: flags.allowedHost,
     trustProxies: flags.trustProxy,
     pages: PAGES,
+    llm,
     onLog: (record) => {
       if (!quiet || record.level === "error") process.stderr.write(`${logLine(record, flags)}\n`);
     },
+  }).catch(async (error: unknown) => {
+    await llm?.close();
+    throw error;
   });
   data.databases.close();
   const warn = (text: string) => process.stderr.write(`${styled("yellow", `warning: ${text}`)}\n`);
@@ -128,11 +156,19 @@ async function run(flags: ServeFlags): Promise<void> {
     out.line(`${data.name}: ${counted(data.questions.length, "question")}, ${flags.stepBudget} actions per episode`);
     out.line(`  clients connect to ${styled("cyan", server.url)}`);
     out.line(`  play and train in the browser: ${styled("cyan", `${server.url}/web/`)}`);
+    if (llm) out.line(`  ${printable(llm.name)} for OpenAI clients: ${styled("cyan", `${server.url}/v1`)}`);
     out.line("Ctrl-C stops it");
   }
-  out.result({ url: server.url, port: server.port, pid: process.pid, rules: rulesId(rules) });
+  out.result({
+    url: server.url,
+    port: server.port,
+    pid: process.pid,
+    rules: rulesId(rules),
+    ...(llm && { model: llm.name }),
+  });
   if (!stop.aborted) await once(stop, "abort");
   await server.close();
+  await llm?.close();
 }
 
 /** A record of the log: for people on a terminal, else one JSON object. */

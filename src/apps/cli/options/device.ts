@@ -7,18 +7,18 @@ import { countFromOne } from "../terminal/output.ts";
 export interface DeviceFlags {
   readonly device?: "auto" | "cpu" | "cuda";
   readonly precision?: "bf16" | "fp32";
-  readonly threads?: number;
+  readonly threads?: number | undefined;
   readonly maxGpuMemory?: number;
 }
 
-/** Adds the options. */
-export function addDeviceOptions(command: Command): Command {
+/** Adds the options. `threads` is the flag for CPU threads: a server's --threads are those of its environments. */
+export function addDeviceOptions(command: Command, { group = "Device options:", threads = "--threads" } = {}): Command {
   return command
-    .optionsGroup("Device options:")
+    .optionsGroup(group)
     .addOption(new Option("--device <name>", "device to run on").choices(["auto", "cpu", "cuda"]).default("auto"))
     .addOption(precisionOption())
     .option("--max-gpu-memory <gigabytes>", "GPU memory limit (default: all of it)", Number)
-    .option("--threads <number>", "CPU threads (default: all cores)", countFromOne("--threads"));
+    .option(`${threads} <number>`, "CPU threads (default: all cores)", countFromOne(threads));
 }
 
 /** --precision, also of commands that run on a GPU only. */
