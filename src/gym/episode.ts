@@ -1,7 +1,5 @@
 // Plays one episode from reset to the end and records it, without the gold.
 
-import { AbortableWait } from "../abortable-wait.ts";
-import { messageOf, PlayerError } from "../errors.ts";
 import type { AnswerType, Difficulty, QuestionRecord, Split } from "./data/index.ts";
 import {
   DEFAULT_RULES,
@@ -14,6 +12,7 @@ import {
   type SQLAction,
   type SQLObservation,
 } from "./env/index.ts";
+import { EpisodeBoundary } from "./episode-boundary.ts";
 import type { Player } from "./players/index.ts";
 
 /** What an episode needs from an environment. A local one is synchronous, a remote one is not. */
@@ -102,32 +101,29 @@ export async function playEpisode(
   let rules = DEFAULT_RULES;
   let error: string | null = null;
   const steps: StepRecord[] = [];
-  const waiter = new AbortableWait(signal);
+  const boundary = new EpisodeBoundary(signal);
   try {
-    start = await called(() => waiter.wait(env.reset({ question_id: question.question_id })));
+    start = await boundary.call(() => boundary.wait(env.reset({ question_id: question.question_id })));
     await onStart?.(start);
-    rules = (await called(() => waiter.wait(env.rules))) ?? DEFAULT_RULES;
+    rules = (await boundary.call(() => boundary.wait(env.rules))) ?? DEFAULT_RULES;
     const policy = player.start({ seed, question, rules, signal });
     let observation = start;
     // The loop stops at the budget, whatever a remote environment reports.
     for (let left = start.budget_remaining; !observation.done && left > 0; left--) {
-      const decision = await waiter.wait(policy(observation));
+      const decision = await boundary.wait(policy(observation));
       if (!decision) break;
       const { action, text = null, parse_error = null } = decision;
-      observation = await called(() => waiter.wait(env.step(action)));
+      observation = await boundary.call(() => boundary.wait(env.step(action)));
       const { reward_breakdown } = observation;
       const step = { action, text, parse_error: parse_error?.message ?? null, observation, reward_breakdown };
       steps.push(step);
       await onStep?.(step);
     }
-    outcome = await called(() => env.outcome);
+    outcome = await boundary.call(() => env.outcome);
   } catch (thrown) {
-    if (signal?.aborted) throw signal.reason;
-    if (thrown instanceof EnvironmentFailure) error = messageOf(thrown.cause);
-    else if (thrown instanceof PlayerError) error = thrown.message;
-    else throw thrown;
+    error = boundary.errorOf(thrown);
   } finally {
-    waiter.end();
+    boundary.end();
   }
   return recordEpisode(question, {
     player: player.name,
@@ -183,20 +179,6 @@ export function recordEpisode(question: QuestionRecord, played: PlayedEpisode): 
 export function isRepeat({ observation, reward_breakdown }: StepRecord): boolean {
   if (observation.error_class === "bad_action") return false;
   return observation.error_class === "repeat" || reward_breakdown.repeat !== 0;
-}
-
-/**
- * Marks an error as the environment's. The error's own type cannot: it is lost in remote environments and between
- * threads.
- */
-class EnvironmentFailure extends Error {}
-
-async function called<T>(environment: () => T | Promise<T>): Promise<T> {
-  try {
-    return await environment();
-  } catch (cause) {
-    throw new EnvironmentFailure("the environment failed", { cause });
-  }
 }
 
 /** The outcome of an episode that cannot be scored. */

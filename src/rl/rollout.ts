@@ -1,7 +1,6 @@
 // Rollouts: the model plays a batch of tasks, all episodes at once. The engine samples the turns that are due in one
-// batch; environments step in between, or at the same time where they have threads of their own.
-import { AbortableWait } from "../abortable-wait.ts";
-import { messageOf } from "../errors.ts";
+// batch; environments step in between, or at the same time if they run on other threads.
+import { EpisodeBoundary } from "../gym/episode-boundary.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { TextPolicy } from "../gym/players/index.ts";
 import type { GRPOConfig } from "./config.ts";
@@ -18,14 +17,14 @@ export interface RolloutOptions {
   readonly key?: readonly (string | number)[] | undefined;
   /** Called as each episode ends. */
   readonly onEpisode?: ((done: number, total: number) => void) | undefined;
-  /** Times concurrent rollouts together. @default one for this alone */
+  /** A clock shared by concurrent rollouts. @default a new one */
   readonly clock?: RolloutClock | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
  * Plays an episode for each task; give a task several times to play a group. Episodes are in the order of the tasks.
- * What the environment could not score has null rewards; an engine that fails throws.
+ * An episode that the environment could not score has null rewards; an engine's failure is thrown.
  */
 export async function rollOut(
   environment: Environment,
@@ -53,13 +52,16 @@ export async function rollOut(
 export interface PlayTaskOptions {
   readonly environment: Environment;
   readonly split: TaskSplit;
-  /** Turns the model has at most. */
+  /** Maximum number of turns of the model. */
   readonly turns: number;
   readonly clock?: RolloutClock;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One episode. An environment that fails is recorded as the episode's error; everything else is thrown. */
+/**
+ * Plays one episode. Errors of the environment are recorded with it, all others are thrown. This loop is not gym's
+ * `playEpisode`, because a text environment has no actions, observations or rules; the two share the error boundary.
+ */
 export async function playTask(
   env: TextEnvironment,
   task: Task,
@@ -67,34 +69,23 @@ export async function playTask(
   { environment, split, turns, clock, signal }: PlayTaskOptions,
 ): Promise<EpisodeRecord> {
   const rewards: (number | null)[] = [];
-  const waiter = new AbortableWait(signal);
-  let failure: { readonly cause: unknown } | null = null;
-  const call = async <T>(work: () => T | Promise<T>): Promise<T> => {
-    try {
-      return await waiter.wait(work());
-    } catch (cause) {
-      failure = { cause };
-      throw cause;
-    }
-  };
+  const boundary = new EpisodeBoundary(signal);
   let error: string | null = null;
   try {
-    let { text } = await call(() => env.reset(task));
+    let { text } = await boundary.call(() => boundary.wait(env.reset(task)));
     for (let turn = 0; turn < turns; turn++) {
       const sample = policy.reply(text);
-      const reply = await waiter.wait(clock?.sampled(sample) ?? sample);
+      const reply = await boundary.wait(clock?.sampled(sample) ?? sample);
       if (!reply) break;
-      const step = await call(() => env.step(reply.text));
+      const step = await boundary.call(() => boundary.wait(env.step(reply.text)));
       rewards.push(step.reward);
       text = step.text;
       if (step.done) break;
     }
   } catch (thrown) {
-    if (signal?.aborted) throw signal.reason;
-    if (!failure) throw thrown;
-    error = messageOf(thrown);
+    error = boundary.errorOf(thrown);
   } finally {
-    waiter.end();
+    boundary.end();
   }
   const ending = { player: "model", error };
   if (!env.record) return textRecord(environment, task, { ...ending, split, rewards });
