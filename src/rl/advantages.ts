@@ -20,21 +20,27 @@ export interface AdvantageOptions {
   readonly multi_objective_aggregation?: "sum_then_normalize" | "normalize_then_sum";
   /** Names of the reward functions, for the metrics. */
   readonly reward_names?: readonly string[];
-  /** Indices of the rows that are learned from, whole groups; the others get 0 and do not count in any std. @default all */
+  /**
+   * Indices of the rows to learn from, in whole groups; other rows get advantage 0 and do not count in any std.
+   * @default all
+   */
   readonly learned?: readonly number[];
 }
 
 export interface Advantages {
-  /** One per row; exactly 0 where there is nothing to learn: equal rewards in the group, no score, or a row that is not learned from. */
+  /**
+   * One per row; exactly 0 if there is nothing to learn: equal rewards in the group, no score, or a row that is not in
+   * `learned`.
+   */
   readonly advantages: number[];
   /** Weighted sum of each row's rewards; null when no function scored it. */
   readonly rewards: (number | null)[];
-  /** reward, reward_std, frac_reward_zero_std, rewards/{name}/mean and /std; NaN where nothing was scored. */
+  /** reward, reward_std, frac_reward_zero_std, rewards/{name}/mean and /std; NaN if nothing was scored. */
   readonly metrics: Record<string, number>;
 }
 
 /**
- * @param rows [completions × reward functions]; null where a function has no opinion
+ * @param rows [completions × reward functions]; null if a function does not score a completion
  *
  * @example
  * const rewards = [[1], [0], [1], [1]]; // four completions of one question, one reward function
@@ -98,7 +104,10 @@ function normalizeSums(totals: readonly (number | null)[], size: number, scale: 
   return { advantages, stds };
 }
 
-/** GDPO: each reward is normalized within its group, so that none dominates; then their sums over the batch. */
+/**
+ * GDPO: each reward is normalized within its group, so that none dominates; then the sums are normalized over the
+ * batch.
+ */
 function sumNormalized(rows: readonly (readonly (number | null)[])[], weights: readonly number[], size: number) {
   const normalized = groupsOf(rows, size).flatMap((group) => {
     const columns = weights.map((_, k) => zScores(group.map((row) => row[k]!)));
@@ -115,7 +124,7 @@ function sumNormalized(rows: readonly (readonly (number | null)[])[], weights: r
   return { advantages: zScores(normalized).map((z) => z ?? 0), stds: normalized.map(() => std) };
 }
 
-/** (x − mean) / (std + 1e-4); null where x is null or alone. */
+/** (x − mean) / (std + 1e-4); null if x is null or the only value. */
 function zScores(values: readonly (number | null)[]): (number | null)[] {
   const [centre, std] = [mean(values), sampleStd(values)];
   return values.map((x) => (x === null || Number.isNaN(std) ? null : (x - centre) / (std + EPSILON)));

@@ -5,7 +5,7 @@ import { DECODINGS, EVALUATION_SPLITS } from "./evaluate-model.ts";
 import type { EpisodeLine, Evaluation, MetricLine, TimingLine, Warning } from "./run/records.ts";
 import type { TrainerState } from "./run/store.ts";
 
-/** What callbacks can read and ask for. */
+/** The part of a training that callbacks can read and use. */
 export interface TrainingView {
   readonly config: GRPOConfig;
   readonly state: TrainerState;
@@ -18,12 +18,12 @@ export interface TrainingView {
 /** All methods are optional; each is awaited. */
 export interface TrainerCallback {
   on_train_begin?(view: TrainingView): void | Promise<void>;
-  /** After each optimizer step, with the episodes of the batch it learned from. */
+  /** Called after each optimizer step, with the episodes of the batch that it learned from. */
   on_step_end?(
     view: TrainingView,
     step: { timing: TimingLine; episodes: readonly EpisodeLine[] },
   ): void | Promise<void>;
-  /** With each line of metrics.jsonl that training writes. */
+  /** Called with each line of metrics.jsonl that training writes. */
   on_log?(view: TrainingView, metrics: MetricLine): void | Promise<void>;
   on_warning?(view: TrainingView, warning: Warning): void | Promise<void>;
   on_evaluate?(view: TrainingView, evaluation: Evaluation): void | Promise<void>;

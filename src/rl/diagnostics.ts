@@ -1,4 +1,4 @@
-// Warnings about the most common failures of such trainings, in words and with a remedy, when they begin.
+// Warnings about the most common failures of RL trainings, reported when they begin, each with a remedy.
 import type { GRPOConfig } from "./config.ts";
 import type { Warning } from "./run/records.ts";
 
@@ -7,16 +7,22 @@ type Metrics = Readonly<Record<string, number>>;
 
 interface Sign {
   readonly code: string;
-  /** The metric that shows it; steps without that metric are ignored. Null where the settings alone decide. */
+  /** The metric that shows the failure; steps without it are ignored. Null if only the settings matter. */
   readonly metric: string | null;
   readonly holds: (metrics: Metrics, config: GRPOConfig) => boolean;
-  /** Consecutive steps in which it must hold, since a single small batch may show it by chance. @default 1 */
+  /**
+   * Number of consecutive steps in which the condition must hold: a single small batch may meet it by chance. @default
+   * 1
+   */
   readonly patience?: number;
   readonly message: (metrics: Metrics, config: GRPOConfig) => string;
   readonly remedy: (metrics: Metrics, config: GRPOConfig) => string;
 }
 
-/** Consecutive steps without a sign after which it is reported again: numbers near a threshold cross it often. */
+/**
+ * Consecutive steps in which a condition must not hold before it can be reported again: numbers near a threshold cross
+ * it often.
+ */
 export const QUIET_STEPS = 10;
 /** Patience for conditions that a few steps may meet by chance. */
 const A_FEW = 3;
@@ -174,11 +180,14 @@ const SIGNS: readonly Sign[] = [
   },
 ];
 
-/** What a checkpoint holds of the warnings. */
+/** The state of the warnings in a checkpoint. */
 export interface Health {
   /** Codes that were reported and have not been absent for QUIET_STEPS since. */
   readonly warned: readonly string[];
-  /** By code: consecutive steps in which it held; below 0, in which it did not since it was reported. @default none */
+  /**
+   * By code: the number of consecutive steps in which its condition held; negative for steps without it since it was
+   * reported. @default none
+   */
   readonly streaks?: Readonly<Record<string, number>> | undefined;
 }
 

@@ -1,4 +1,5 @@
-// Dynamic sampling (DAPO): tasks are played in the order of their queue until enough groups have spread.
+// Dynamic sampling (DAPO): tasks are played in the order of their queue until enough groups have spread, that is, both
+// right and wrong episodes.
 //
 // The batch ends with the group that completes it, and the next batch begins with the task after that one. This depends
 // only on the model and the queue. How far ahead groups are started depends on the machine, so groups that were started
@@ -17,11 +18,11 @@ export interface GroupOptions {
 }
 
 export interface FillOptions<E> {
-  /** Groups with spread in a batch. */
+  /** Number of groups with spread that a batch needs. */
   readonly wanted: number;
-  /** Most groups to play. */
+  /** Maximum number of groups to play. */
   readonly limit: number;
-  /** Episodes of a group. */
+  /** Episodes per group. */
   readonly size: number;
   /** Expected share of groups with spread; only decides how many are started early. */
   readonly expected: number;
@@ -32,9 +33,9 @@ export interface FillOptions<E> {
 }
 
 export interface FilledBatch<E> {
-  /** In the order of the queue, up to the one that completes the batch, or `limit` groups. */
+  /** The groups in the order of the queue, up to the one that completes the batch; at most `limit` groups. */
   readonly groups: readonly PlayedGroup<E>[];
-  /** Groups that were started after them, which depends on the machine. */
+  /** Number of groups that were started after these and discarded; depends on the machine's speed. */
   readonly stopped: number;
 }
 

@@ -34,7 +34,7 @@ export interface Task {
   readonly group?: string;
   /** Evaluation tasks only: whether training has tasks of the same group. @default false */
   readonly seen?: boolean;
-  /** "easy" tasks are those that easy_steps begins with. */
+  /** Tasks with the difficulty "easy" are the ones that `easy_steps` begins a training with. */
   readonly difficulty?: string;
 }
 
@@ -46,7 +46,7 @@ export interface TextReset {
 export interface TextStep {
   /** What the model reads next; ignored when done. */
   readonly text: string;
-  /** Reward of this step; null where the episode cannot be scored. */
+  /** Reward of this step; null if the episode cannot be scored. */
   readonly reward: number | null;
   readonly done: boolean;
 }
@@ -71,7 +71,7 @@ export interface Ending {
   readonly error: string | null;
 }
 
-/** What an environment is opened for; it may have other limits for each. */
+/** What an environment is opened for; its limits may depend on it. */
 export type EpisodePurpose = "training" | "evaluation" | "preview";
 
 /** What the trainer needs of an environment. */
@@ -85,17 +85,20 @@ export interface Environment {
   open(purpose: EpisodePurpose): TextEnvironment;
   /** Seconds that environments have worked on other threads so far, summed over the threads. */
   readonly workSeconds?: number | undefined;
-  /** Metrics of a batch, besides those of every environment. */
+  /** Metrics of a batch, in addition to the ones that every environment has. */
   metrics?(episodes: readonly Episode[]): Readonly<Record<string, number>>;
   /** How near an episode came to its goal, and after how many turns. Needed by turn_credit. */
   milestone?(episode: Episode): Milestone;
-  /** For each episode of a group: failed turns of the others, to show to its teacher. Needed by self_distillation. */
+  /**
+   * For each episode of a group: failed turns of other episodes, for the teacher's context. Needed by
+   * self_distillation.
+   */
   failures?(group: readonly Episode[]): readonly (readonly Exchange[])[];
   /** Judges evaluation episodes by other rules too. */
   judge?(records: readonly EpisodeRecord[]): Promise<JudgedEpisode[]>;
 }
 
-/** Its `id` names it in records and changes with its text; `stop` is the stop rule of replies, null where only the model ends them. */
+/** Its `id` names it in records and changes with its text; `stop` is the stop rule of replies, null if only the model ends them. */
 export type EnvironmentPrompt = Pick<Prompt, "id" | "system" | "examples" | "tools" | "stop">;
 
 /**

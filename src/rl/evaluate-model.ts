@@ -1,5 +1,5 @@
-// How good a model is: success on evaluation tasks of groups that training has too (seen) and of others (unseen), greedy
-// and sampled.
+// Evaluates a model, greedily and sampled, on evaluation tasks whose group (in SQL, whose database) training also uses
+// (seen), and on the others (unseen).
 
 import {
   type EpisodeRecord,
@@ -111,7 +111,7 @@ export function modelWorker(options: ModelWorkerOptions): () => EpisodeWorker<Dr
   };
 }
 
-/** Evaluates whatever plays: `open` makes a worker for each concurrent episode. */
+/** Evaluates any kind of player: `open` makes a worker for each concurrent episode. */
 export async function evaluateWorkers(
   environment: Environment,
   open: (decoding: Decoding) => () => EpisodeWorker<DrawnTask>,
@@ -148,7 +148,7 @@ export async function evaluateWorkers(
   };
 }
 
-/** Evaluation tasks by whether training has tasks of the same group. */
+/** Evaluation tasks, split by whether training has tasks of the same group (in SQL, of the same database). */
 export function evaluationTasks(environment: Environment): Record<EvaluationSplit, readonly Task[]> {
   const tasks = environment.tasks("eval");
   return { seen: tasks.filter(({ seen }) => seen), unseen: tasks.filter(({ seen }) => !seen) };

@@ -34,7 +34,7 @@ export interface CollectOptions extends StageOptions {
   readonly judge?: Environment["judge"];
 }
 
-/** Runs an evaluation and collects what a stage keeps of it. */
+/** Runs an evaluation and collects the stage's record: success rates, and the greedy episodes. */
 export async function collectStage(
   environment: Environment,
   evaluate: (options: EvaluateModelOptions) => Promise<Evaluation>,

@@ -11,11 +11,11 @@ export interface LiveVisualizationOptions {
   readonly transcript_every?: number;
   /** Steps between measurements of success on training and evaluation questions; 0 for never. @default 100 */
   readonly success_every?: number;
-  /** Episodes on each split for that. @default 3 */
+  /** Episodes on each split in such a measurement. @default 3 */
   readonly success_episodes?: number;
   /** Rewards of steps before this training was resumed, for the curve. @default none */
   readonly rewards?: readonly RewardPoint[];
-  /** Where to show it: a terminal, a notebook, a page's feed, or several. @default console.log of the text */
+  /** Where to show the views: a terminal, a notebook, a page's feed, or several. @default console.log of the text */
   readonly show?: Show | readonly Show[];
 }
 
@@ -138,7 +138,10 @@ export class LiveVisualizationCallback implements TrainerCallback {
 
 const KINDS: readonly Kind[] = ["reward", "transcript", "success"];
 
-/** Numbers as block characters, on a scale from 0 to 1 or to the values beyond: curves of different steps can be compared. */
+/**
+ * Draws numbers as block characters. The scale is 0 to 1, or wider if values exceed it, so that curves of different
+ * steps can be compared.
+ */
 export function sparkline(values: readonly number[]): string {
   const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
   const blocks = "▁▂▃▄▅▆▇█";

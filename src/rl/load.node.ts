@@ -11,7 +11,7 @@ import {
 const WORKER = new URL("./engine-worker.node.js", import.meta.url);
 
 /**
- * `loadModelAndTokenizer` with an engine that also knows the policy losses: what `GRPOTrainer` trains.
+ * `loadModelAndTokenizer` with an engine that also has the policy losses, which `GRPOTrainer` needs.
  *
  * @example
  * const { engine, tokenizer, turns } = await loadModelAndTokenizer("starter"); // a name, folder, GGUF file or Hub id

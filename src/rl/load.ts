@@ -4,7 +4,7 @@ import type { ReadModelFile } from "../lm/model/formats/folder.ts";
 import { POLICY_LOSSES } from "./loss.ts";
 
 /**
- * `loadWebModel` with an engine that also knows the policy losses: what `GRPOTrainer` trains.
+ * `loadWebModel` with an engine that also has the policy losses, which `GRPOTrainer` needs.
  *
  * @example
  * const { engine, tokenizer, turns } = await loadWebModel("./model/"); // in a browser's worker

@@ -21,9 +21,9 @@ export function cutIntoSlices(
   return Array.from({ length: slices }, (_, s) => shuffled.slice(end(s), end(s + 1)).sort((a, b) => a - b));
 }
 
-/** Reference log-probs, [episodes × segments × tokens]. */
+/** Log-probs under the old and the reference policy, [episodes × segments × tokens]. */
 export interface Logprobs {
-  /** log π_old; null where the model has not changed since it sampled. */
+  /** log π_old; null if the model has not changed since it sampled. */
   readonly old: readonly (readonly ArrayLike<number>[])[] | null;
   /** log π_ref; null without a KL term. */
   readonly reference: readonly (readonly ArrayLike<number>[])[] | null;

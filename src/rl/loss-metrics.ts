@@ -78,7 +78,10 @@ export class PolicyMetrics {
   }
 }
 
-/** Losses whose denominator spans the whole rollout batch, so that nothing is left to divide by. */
+/**
+ * Losses whose denominator already spans the whole rollout batch, so that they are not divided by the accumulated
+ * batches.
+ */
 function isOverBatch(loss_type: PolicyOptions["loss_type"]): boolean {
   return loss_type === "dapo" || loss_type === "cispo" || loss_type === "vespo";
 }

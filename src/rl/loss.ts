@@ -74,7 +74,7 @@ export function policyLoss(
     const phi = options.loss_type === "vespo" ? gammaWeights(sequence, options) : { good: 1, bad: 1 };
     let good = 0; // weight of the tokens with A ≥ 0
 
-    // Gradient of the sequence's loss by each log-prob directly, and by each importance weight.
+    // Gradient of the sequence's loss with respect to each log-prob (direct part only) and to each importance weight.
     const byLogp = new Float64Array(logp.length);
     const byWeight = new Float64Array(logp.length);
     const byEntropy = new Float32Array(logp.length);
@@ -175,7 +175,7 @@ function shareOf(length: number, options: PolicyOptions, { sequences, tokens }: 
 interface ImportanceWeights {
   /** w of token t. */
   at(t: number): number;
-  /** Chain rule: adds the gradient by the weights to that by the log-probs. */
+  /** Chain rule: turns the gradient with respect to the weights into one with respect to the log-probs, and adds it. */
   backward(byWeight: Float64Array, byLogp: Float64Array): void;
 }
 
@@ -297,7 +297,7 @@ function isKept(entropy: number, cut: EntropyCut | null): boolean {
   return cut === null || entropy >= cut.threshold;
 }
 
-/** The entropy that a share `top_entropy_quantile` of the tokens has at least ("Beyond the 80/20 Rule"). */
+/** The entropy threshold that a share `top_entropy_quantile` of the tokens reaches ("Beyond the 80/20 Rule"). */
 export function entropyCut(
   sequences: readonly TokenEntropies[],
   { top_entropy_quantile }: Pick<PolicyOptions, "top_entropy_quantile">,
@@ -312,7 +312,7 @@ export function entropyCut(
   return { threshold, tokens: sum(tokens.filter(({ entropy }) => entropy >= threshold).map(({ m }) => m)) };
 }
 
-/** The q-quantile, linear between neighbours; the rank is rounded to float32, where torch.quantile has it too. */
+/** The q-quantile, linear between neighbours; the rank is rounded to float32, as in torch.quantile. */
 function quantile(values: readonly number[], q: number): number {
   if (values.length === 0) return Number.POSITIVE_INFINITY;
   const sorted = values.toSorted((a, b) => a - b);
@@ -321,7 +321,7 @@ function quantile(values: readonly number[], q: number): number {
   return below + (rank - Math.floor(rank)) * (above - below);
 }
 
-/** The sequence with every array it needs present and of one length. */
+/** Checks that every array the sequence needs is present and has the same length; returns the sequence. */
 function checked(
   sequence: TokenSequence,
   i: number,

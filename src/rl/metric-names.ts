@@ -1,4 +1,4 @@
-// The meaning of every number in metrics.jsonl. Names are TRL's where it has one; {name} is a reward function.
+// The meaning of every number in metrics.jsonl. Names are TRL's if it has the same metric; {name} is a reward function.
 
 /** Name patterns and their meanings, in the order of the reference. */
 export const METRIC_MEANINGS: Readonly<Record<string, string>> = {

@@ -35,7 +35,7 @@ export function modelPolicy(options: ModelPolicyOptions): TextPolicy {
   );
 }
 
-/** The config of evaluation episodes: their step budget, and room for its turns. */
+/** The config of evaluation episodes: with their step budget, and enough tokens for all its turns. */
 export function evaluationConfig(config: GRPOConfig): GRPOConfig {
   const { eval_step_budget: step_budget, max_new_tokens, max_completion_length } = config;
   if (step_budget === null) return config;

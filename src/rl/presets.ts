@@ -4,10 +4,10 @@ import { nearest, UsageError } from "../errors.ts";
 import { GUIDED_RULES } from "../gym/env/index.ts";
 import type { GRPOConfigInput } from "./config.ts";
 
-/** Correctness dominates, progress breaks ties, exploration gets a little. */
+/** Correctness dominates and progress breaks ties; the operational rewards are small amounts. */
 const REWARD_WEIGHTS = [1, 0.15, 1];
 
-/** Pass@8 before training, for models that others trained. */
+/** Measures pass@8 before training, for pretrained models. */
 const PASS_8 = { pass_k: 8 } as const;
 
 /** Three examples took Qwen2.5-Coder-1.5B from 4 to 46 % right answers on training databases; they need a longer context. */
@@ -17,8 +17,8 @@ const ASKED_WITH_EXAMPLES: GRPOConfigInput = { ...PASS_8, prompt: "instruct", sh
 const SHORT_SFT: GRPOConfigInput = { sft_steps: 45, sft_learning_rate: 1e-4, sft_max_context_tokens: 4096 };
 
 /**
- * Settings for Qwen3 (thinking off, by the turns' encoder): SFT on some whole episodes first, easy questions before others,
- * and a KL term, without which the format drifts. LoRA, so that a T4 is enough.
+ * Settings for Qwen3, without thinking (the turn encoder turns it off): SFT on some whole episodes first, easy
+ * questions before others, and a KL term, without which the format drifts. LoRA, so that a T4 is enough.
  */
 const QWEN3: GRPOConfigInput = {
   ...GUIDED_RULES,
@@ -90,11 +90,11 @@ const LARGER: GRPOConfigInput = {
 const SPIDER: GRPOConfigInput = {
   questions_path: "spider",
   difficulty_filter: ["easy", "medium", "hard"],
-  max_instructions: 3_000_000, // no step waits long for a product of tables (docs/decisions/0029-environment-threads.md)
+  max_instructions: 3_000_000, // keeps a cross join from holding up a step (docs/decisions/0029-environment-threads.md)
   eval_step_budget: 10,
   eval_steps: 150,
   eval_episodes: 128,
-  final_eval_sampled_episodes: 128, // of all questions they would cost as much time as the greedy ones
+  final_eval_sampled_episodes: 128, // sampling all questions would take as long as the greedy evaluation
   save_steps: 100,
   seed: 1,
 };
@@ -105,7 +105,8 @@ const SPIDER_SMOLLM2: GRPOConfigInput = {
   model_name: "HuggingFaceTB/SmolLM2-135M-Instruct",
   sft_steps: 800,
   max_steps: 600, // on unseen databases the last 150 add little
-  // The teacher's longest episode has 312 tokens; what is longer repeats itself, and a whole step waits for it.
+  // The teacher's longest episode has 312 tokens; longer ones of the model repeat themselves, and a whole step waits
+  // for them.
   max_new_tokens: 144,
   max_completion_length: 384,
 };
@@ -173,7 +174,7 @@ export const PRESETS: Readonly<Record<string, GRPOConfigInput>> = {
   spider10: { ...QWEN3, model_name: "Qwen/Qwen3-0.6B", questions_path: "spider10" },
 };
 
-/** What is known of each preset: what its settings were tried on, or that they were not. */
+/** What the settings of each preset were tested on, or that they are untested. */
 export const PRESET_NOTES: Readonly<Record<string, string>> = {
   starter: "tried on five seeds (docs/results.md): the bundled model learns within minutes on two CPU cores",
   "qwen3-0.6b": "settings not tried yet; put together from what others report for Qwen3",
@@ -197,8 +198,8 @@ export const PRESET_NOTES: Readonly<Record<string, string>> = {
 export const PRESET_NAMES = Object.keys(PRESETS);
 
 /**
- * The preset whose settings suit a model: its own, else that of the nearest size, of the same family for Qwen3. A model of
- * unknown size gets one with LoRA and small steps.
+ * The preset for a model: its own, else the one for the nearest size (of the same family for Qwen3). A model of unknown
+ * size gets one with LoRA and small steps.
  *
  * @example
  * presetFor("Qwen/Qwen3-0.6B"); // "qwen3-0.6b"

@@ -4,7 +4,7 @@ import type { Message } from "../gym/players/index.ts";
 import { meaningOf } from "./metric-names.ts";
 import type { Episode } from "./run/records.ts";
 
-/** What a reward function gets besides the completions. Lists are in their order. */
+/** What a reward function gets besides the completions. Lists are in the order of the completions. */
 export interface RewardContext {
   readonly episodes: readonly Episode[];
   /** The texts of the tasks. */
@@ -15,7 +15,10 @@ export interface RewardContext {
   log_metric(name: string, value: number): void;
 }
 
-/** One number per episode, null where it has no opinion. A completion is everything after the first prompt. */
+/**
+ * Returns one number per episode; null if it does not score an episode. A completion is everything after the first
+ * prompt.
+ */
 export type RewardFunction = (
   completions: readonly (readonly Message[])[],
   context: RewardContext,
@@ -68,7 +71,7 @@ export function rewardName(reward: RewardFunction): string {
   return OURS.get(reward) ?? (reward.name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase() || "reward");
 }
 
-/** By function and not by its name, which bundlers may shorten. */
+/** Keyed by the function, not by its name, which bundlers may shorten. */
 const OURS: ReadonlyMap<RewardFunction, string> = new Map<RewardFunction, string>([
   [rewardCorrectness, "reward_correctness"],
   [rewardProgress, "reward_progress"],
@@ -167,7 +170,8 @@ export async function score(
   );
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
-    // Unscorable episodes get no score from any function: they would count as bad compared with others.
+    // Unscorable episodes get no score from any function: any score would rank them against the other episodes of their
+    // group.
     rows: episodes.map(({ correctness }, i) => columns.map((column) => (correctness === null ? null : column[i]!))),
     metrics: Object.fromEntries(Object.entries(logged).map(([name, values]) => [name, mean(values)])),
   };

@@ -10,7 +10,7 @@ import { type TurnCredit, turnCredits } from "./turn-credit.ts";
 export interface RolloutBatch {
   /** [B] */
   readonly episodes: readonly Episode[];
-  /** [B × reward functions]; null where a function has no opinion. */
+  /** [B × reward functions]; null if a function does not score an episode. */
   readonly rows: readonly (readonly (number | null)[])[];
   /** [B] The weighted sums of the rows. */
   readonly rewards: readonly (number | null)[];
@@ -36,7 +36,10 @@ export interface ScoredEpisodes extends Advantages {
   readonly learned: readonly number[];
 }
 
-/** Indices of the episodes whose group is learned from. @param isLearned by group; all are without it */
+/**
+ * Indices of the episodes whose group is learned from. @param isLearned tells it by the group's index. @default all
+ * groups are
+ */
 export function learnedEpisodes(
   episodes: number,
   num_generations: number,
@@ -98,7 +101,7 @@ export function promptTokens({ segments }: Episode): number {
 export interface EpisodeLineOptions {
   /** Optimizer step the batch is for, from 1. */
   readonly step: number;
-  /** Groups of the step in earlier batches. */
+  /** Number of groups that the step already has from earlier batches. */
   readonly firstGroup: number;
   readonly reward_names: readonly string[];
   readonly num_generations: number;

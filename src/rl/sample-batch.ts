@@ -1,4 +1,5 @@
-// Samples the episodes of a batch: a fixed number of tasks in TRL's order, or as many from the queue as it takes.
+// Samples the episodes of a batch: a fixed number of tasks in TRL's order, or as many from the queue as the batch
+// needs.
 import { type Batching, type GRPOConfig, usesQueue } from "./config.ts";
 import { differInCorrectness, fillBatch } from "./dynamic-sampling.ts";
 import type { Environment, Task } from "./environment.ts";
@@ -15,12 +16,12 @@ export interface SampleBatchOptions {
   readonly config: GRPOConfig;
   readonly batching: Batching;
   readonly tasks: readonly Task[];
-  /** Number of the batch, and of the first one that draws from these tasks. */
+  /** Number of the batch; `first` is the number of the first batch that draws from these tasks. */
   readonly index: number;
   readonly first: number;
   /** State of the queue after the batch before; undefined before its first use. */
   readonly queue: QueueState | undefined;
-  /** Share of recent groups that had spread. */
+  /** Share of recent groups that had spread (see dynamic-sampling.ts). */
   readonly expected: number;
   readonly clock: RolloutClock;
   readonly signal?: AbortSignal | undefined;
@@ -31,9 +32,9 @@ export interface SampledBatch {
   readonly episodes: readonly Episode[];
   /** Whether the group of this index is learned from. @default all are */
   readonly isLearned?: ((group: number) => boolean) | undefined;
-  /** Groups that were started and not needed. */
+  /** Number of groups that were started but not needed. */
   readonly stopped: number;
-  /** State of the queue after this batch; undefined where there is none. */
+  /** State of the queue after this batch; undefined if no queue is used. */
   readonly queue?: QueueState;
   readonly metrics: Readonly<Record<string, number>>;
 }

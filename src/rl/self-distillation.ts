@@ -76,7 +76,7 @@ export async function distill(
   return { advantages, metrics: { ...share, ...(tokens > 0 && { "distillation/kl": kl / tokens }) } };
 }
 
-/** An episode's first segment with failed turns after the task; null where none fits, or it cannot be learned from. */
+/** An episode's first segment with failed turns after the task; null if none fits, or it cannot be learned from. */
 function afterFailures(
   episode: Episode,
   failures: readonly Exchange[],

@@ -1,5 +1,5 @@
 // The queue of tasks for trainings whose steps do not play a fixed number of them: the permutations of all epochs in
-// sequence, without the tasks whose last group had nothing to teach.
+// sequence. Tasks whose last group was all right or all wrong are skipped for some epochs.
 import type { Task } from "./environment.ts";
 import { epochOrder, type OrderOptions } from "./task-order.ts";
 
@@ -15,9 +15,9 @@ export interface QueuedTask {
 export type TaskOutcome = readonly [epoch: number, right: number, scored: number];
 export type TaskOutcomes = Readonly<Record<string, TaskOutcome>>;
 
-/** What a checkpoint holds of the queue. */
+/** The state of the queue in a checkpoint. */
 export interface QueueState {
-  /** Tasks taken from it, including those that were skipped. */
+  /** Number of tasks taken from the queue, including skipped ones. */
   readonly position: number;
   /** By task id. */
   readonly outcomes: TaskOutcomes;
@@ -29,7 +29,7 @@ export interface QueueOptions extends Pick<OrderOptions, "shuffle" | "seed"> {
   readonly skip_solved: number;
 }
 
-/** The tasks from a position on, without end: none is skipped for more than `skip_solved` epochs. */
+/** The endless sequence of tasks from a position on; none is skipped for more than `skip_solved` epochs. */
 export function* tasksFrom(
   position: number,
   tasks: readonly Task[],
@@ -45,7 +45,10 @@ export function* tasksFrom(
   }
 }
 
-/** All right: skipped for `skip_solved` epochs. All wrong: for half as many, since the model may have learned it meanwhile. */
+/**
+ * A task that was all right is skipped for `skip_solved` epochs; one that was all wrong for half as many, since the
+ * model may have learned it meanwhile.
+ */
 export function isSkipped(outcome: TaskOutcome | undefined, epoch: number, skip_solved: number): boolean {
   if (!outcome) return false;
   const [asked, right, scored] = outcome;
@@ -53,7 +56,7 @@ export function isSkipped(outcome: TaskOutcome | undefined, epoch: number, skip_
   return epoch > asked && epoch - asked <= epochs;
 }
 
-/** The outcome of a group; null where no episode could be scored. */
+/** The outcome of a group; null if no episode could be scored. */
 export function outcomeOf(
   episodes: readonly { readonly correctness: 0 | 1 | null }[],
   epoch: number,

@@ -7,13 +7,13 @@ import type { Episode, TimingLine } from "./run/records.ts";
  * time only while no episode is being sampled.
  */
 export class RolloutClock {
-  /** Seconds in which nothing was sampled, or could be, because of environments. */
+  /** Seconds in which nothing was or could be sampled because of environments. */
   waited = 0;
   /** Seconds that environments worked in this thread. */
   worked = 0;
   readonly #samples = new Set<Promise<unknown>>();
   #stepping = 0;
-  /** When waiting began: nothing is being sampled and environments are. */
+  /** When the current wait began, in which environments work and nothing is sampled; undefined outside of a wait. */
   #since: number | undefined;
   readonly #started = performance.now();
   readonly #environment: Pick<Environment, "workSeconds">;
@@ -67,7 +67,7 @@ export class RolloutClock {
       result = work();
     } finally {
       const seconds = (performance.now() - start) / 1000;
-      if (this.#since === undefined) this.waited += seconds; // else it is counted already
+      if (this.#since === undefined) this.waited += seconds; // a wait in progress counts this time already
       if (!(result instanceof Promise)) this.worked += seconds;
     }
     if (!(result instanceof Promise)) return result;
@@ -117,7 +117,7 @@ export class StepClock {
     for (const { segments } of episodes) for (const { tokens } of segments) this.#tokens += tokens.length;
   }
 
-  /** The step's line; starts the next step at 0. @param elapsed seconds of the steps before */
+  /** Returns the step's line of timings.jsonl and resets the clock. @param elapsed seconds of the steps before */
   take(step: number, elapsed: number, { dynamic_sampling }: { readonly dynamic_sampling: number }): TimingLine {
     const { sampling, environment, environment_work, rewards, training } = this.#seconds;
     const step_time = sampling + environment + rewards + training;

@@ -136,7 +136,7 @@ export class GRPOTrainer {
     const { slices, accumulations } = this.#batching;
     this.#easyBatches = Math.ceil((config.easy_steps * accumulations) / (slices * config.num_iterations));
     this.#easy = this.#easyBatches > 0 ? easyTasks(this.tasks, this.environment.name) : [];
-    if (this.#easy.length > 0) stepsOf(config, this.#easy.length); // enough for a batch
+    if (this.#easy.length > 0) stepsOf(config, this.#easy.length); // throws if the easy tasks are too few for a batch
     this.#rewardFuncs = rewardFuncs;
     this.#callbacks = callbacks;
     this.total_steps = stepsOf(config, this.tasks.length);
@@ -153,11 +153,11 @@ export class GRPOTrainer {
     return this.#lines;
   }
 
-  /** Trains to the end, or until the signal; resumes from the store's newest checkpoint where there is one. */
+  /** Trains to the end, or until aborted; resumes from the store's newest checkpoint if there is one. */
   async train({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<TrainOutput> {
     await this.#resume();
     await this.#notify("on_train_begin");
-    await this.#warn({}); // about the settings
+    await this.#warn({}); // warnings about the settings alone
     this.#clock = new StepClock();
     try {
       while (this.#state.step < this.total_steps) {

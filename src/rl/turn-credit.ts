@@ -15,9 +15,9 @@ export interface TurnCredit {
 
 /** The turn of an episode that came nearest to the goal; in SQL, the best query. */
 export interface Milestone {
-  /** Φ, how near, from 0 to 1; null where the episode could not be scored. */
+  /** Φ, how near, from 0 to 1; null if the episode could not be scored. */
   readonly phi: number | null;
-  /** Turns up to and including it; infinite where Φ is 0 throughout. */
+  /** Turns up to and including it; infinite if Φ is 0 throughout. */
   readonly turns: number;
 }
 
@@ -34,7 +34,7 @@ export function turnCredits(
   };
 }
 
-/** The advantage of each segment: a number where all of the model's tokens have the same, else one per token. */
+/** The advantage of each segment: a single number if all of the model's tokens have the same, else one per token. */
 export function creditedAdvantages(
   segments: readonly Pick<Segment, "mask">[],
   advantage: number,

@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.ts";
 import { type EnvironmentOptions, type EnvironmentRules, rulesOf } from "../../gym/env/index.ts";
 import type { GRPOConfig } from "./schema.ts";
 
-/** How rollout batches (TRL: generations) and optimizer steps divide one another. */
+/** How many rollout batches (TRL: generations) one optimizer step takes, or how many steps one rollout batch gives. */
 export interface Batching {
   /** Episodes per rollout batch. */
   readonly generation_batch_size: number;
@@ -11,11 +11,11 @@ export interface Batching {
   readonly questions: number;
   /** Optimizer steps per pass over a rollout batch; 1 when a step uses several rollout batches. */
   readonly slices: number;
-  /** Rollout batches accumulated for one optimizer step; 1 when one makes several. */
+  /** Rollout batches accumulated for one optimizer step; 1 if one batch gives one or several steps. */
   readonly accumulations: number;
 }
 
-/** @throws UsageError when they do not */
+/** Computes the batching of a config. Throws UsageError if its sizes do not divide one another. */
 export function batchingOf(config: GRPOConfig): Batching {
   const { per_device_train_batch_size: batch, gradient_accumulation_steps: accumulated, num_generations } = config;
   if (config.generation_batch_size !== null && config.steps_per_generation !== null)
@@ -65,7 +65,7 @@ export function environmentOptionsOf(
   return { step_budget: config.step_budget, rewards: config.reward, ...rulesOf(config) };
 }
 
-/** The same for training episodes, whose statements may have a smaller instruction budget. */
+/** Like `environmentOptionsOf`, for training episodes, whose statements may have a smaller instruction budget. */
 export function trainingEnvironmentOptions(config: GRPOConfig): EnvironmentOptions {
   const { max_instructions } = config;
   return { ...environmentOptionsOf(config), ...(max_instructions !== null && { max_instructions }) };

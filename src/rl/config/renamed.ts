@@ -18,7 +18,7 @@ const BATCH_TOKENS = 4_096;
 
 export interface RenamedSettings {
   readonly settings: Readonly<Record<string, unknown>>;
-  /** One line for people; null where no old name was used. */
+  /** One line for people; null if no old name was used. */
   readonly note: string | null;
 }
 

@@ -36,7 +36,7 @@ export function resolveConfig(
   });
 }
 
-/** What a setting takes, after its name. */
+/** What values a setting accepts, as the predicate of an error message whose subject is the setting. */
 function expectation(issue: z.core.$ZodIssue): string {
   const types: Readonly<Record<string, string>> = {
     ...{ number: "a number", int: "a whole number", boolean: "true or false", string: "a text" },

@@ -10,7 +10,7 @@ import { PROMPT_NAMES, SHOT_COUNTS } from "../../gym/players/index.ts";
 import { MAX_INSTRUCTIONS } from "../../gym/sql/index.ts";
 import { LORA_MODULES } from "../../lm/model/lora.ts";
 
-/** Defaults of a setting elsewhere. */
+/** Defaults of a setting in the first design and in TRL. */
 interface Note {
   /** Default of the first design. */
   readonly design?: unknown;
@@ -26,7 +26,10 @@ const share = z.number().min(0).max(1);
 const count = z.int().min(1);
 const rules = rulesSchema.unwrap().shape;
 
-/** A step draws as many questions as it may ask, and skips one by one: larger values only cost time and memory. */
+/**
+ * Upper limits of dynamic_sampling and skip_solved. A step draws in advance all questions that it may ask, and skips
+ * them one by one, so larger values only cost time and memory.
+ */
 const MAX_REFILL = 100;
 const MAX_SKIPPED_EPOCHS = 1_000;
 

@@ -67,10 +67,13 @@ const FREE: readonly (keyof GRPOConfig)[] = [
   "reward_timeout",
 ];
 
-/** Settings of self-taught rounds, which fail without a right episode. */
+/** Settings of self-taught rounds. They may change on resume, because a round fails if no episode is right. */
 const SELF_TAUGHT = CONFIG_KEYS.filter((key) => key.startsWith("self_taught_"));
 
-/** The config of a run that is resumed, with settings that replace its own. Those that would make it another run are refused by name. */
+/**
+ * The config of a resumed run, with `settings` in place of its own. Throws UsageError that names settings which would
+ * make it another run.
+ */
 export function resumedConfig(run: string, settings: Readonly<Record<string, unknown>> = {}): GRPOConfig {
   const file = join(run, CONFIG_FILE);
   if (!existsSync(file))
@@ -79,7 +82,8 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
       value: run,
       remedy: `name the folder of a training, one with a ${CONFIG_FILE}`,
     });
-  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} }); // the settings of an existing run cannot be renamed by the user
+  // Without warnings about old names: the user cannot rename the settings of an existing run.
+  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} });
   const wanted = resolveConfig({ ...kept, ...settings });
   const show = (value: unknown) => JSON.stringify(value);
   const free = [...FREE, ...freeSelfTaught(run)];
@@ -93,13 +97,16 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
   return { ...wanted, output_dir: kept.output_dir };
 }
 
-/** They may change until the first round has ended; the number of rounds until GRPO starts. */
+/**
+ * Settings of self-taught rounds that may still change: all until the first round has ended, then the number of rounds
+ * until GRPO starts.
+ */
 function freeSelfTaught(run: string): readonly (keyof GRPOConfig)[] {
   if (existsSync(join(run, "before.json"))) return [];
   return existsSync(join(run, selfTaughtName(1))) ? ["self_taught_rounds"] : SELF_TAUGHT;
 }
 
-/** Keeps a resumed run's settings of self-taught rounds where they have changed, for the next time it is resumed. */
+/** Writes changed settings of self-taught rounds to the run's config.yaml, so that the next resume starts from them. */
 export function keepSelfTaught(store: RunStore, config: GRPOConfig): void {
   const file = join(store.name, CONFIG_FILE);
   const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} });

@@ -13,8 +13,8 @@ const MAX_THREADS = 8;
 const BUSY_THREADS = 2;
 
 /**
- * The number asked for. By default 0 on the CPU, where the model's arithmetic uses all cores and takes far longer than
- * any environment, and beside a GPU one per remaining core.
+ * The requested number of threads. The default is 0 on the CPU, where the model's arithmetic uses all cores and takes
+ * far longer than any environment, and one per remaining core with a GPU.
  */
 export function environmentThreadCount(asked: number | null, device: string, cpus = usableCpus()): number {
   if (asked !== null) return asked;

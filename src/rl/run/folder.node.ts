@@ -183,7 +183,8 @@ function guarded<T>(what: string, folder: string, work: () => T): T {
 }
 
 function failure(what: string, folder: string, cause: unknown): Error {
-  if (cause instanceof SqlEnvError && cause.code !== "model_save") return cause; // which is about the folder too
+  // Of our own errors, only a failed save of the model is about writing to the folder.
+  if (cause instanceof SqlEnvError && cause.code !== "model_save") return cause;
   const full = /\b(ENOSPC|EDQUOT|EFBIG)\b/.test(messageOf(cause));
   return new SqlEnvError("run_write", {
     what: `cannot ${what}: ${cause instanceof SqlEnvError ? cause.what : messageOf(cause)}`,

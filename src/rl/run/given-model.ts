@@ -1,4 +1,4 @@
-// A training of a model that the caller loaded cannot honour every setting: those are refused by name, never ignored.
+// Refuses, by name, settings that cannot be honoured if the caller has already loaded the model.
 import { UsageError } from "../../errors.ts";
 import type { GRPOConfig } from "../config.ts";
 import type { TrainAndEvaluateOptions } from "./train-and-evaluate.ts";
@@ -40,7 +40,7 @@ export function refuseUnused(options: TrainAndEvaluateOptions): void {
   if (config.output_dir !== null && !store) refuse("output_dir", "pass `store: new RunFolder(…)`");
 }
 
-/** Of a thread's engine, or of a model loaded in a page. */
+/** The facts of an engine in a thread, or of a model loaded in a web page. */
 function factsOf(model: TrainAndEvaluateOptions["model"]): Facts | undefined {
   const { engine, facts } = model as { engine: { facts?: Facts }; facts?: Facts };
   return engine.facts ?? facts;

@@ -1,4 +1,4 @@
-// gold.json: the gold query and answer of each question, so that a run's pages can show what would have been right.
+// gold.json: the gold query and answer of each question, so that a run's pages can show the right answers.
 import type { QuestionRecord } from "../../gym/data/index.ts";
 import type { GoldAnswer, GoldAnswers } from "./records.ts";
 import { hasGoldSql } from "./split.ts";

@@ -1,5 +1,5 @@
-// SHA-256 sums of a run's inputs: resumed with other questions, databases, weights or reward functions it would be another
-// run.
+// SHA-256 sums of a run's inputs. With other questions, databases, weights or reward functions, a resumed run would be
+// another run, so it is refused.
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve, sep } from "node:path";
@@ -33,7 +33,7 @@ export interface CheckInputsOptions {
   readonly config: GRPOConfig;
   readonly store: RunStore;
   readonly resume: boolean;
-  /** Continue although something has changed. */
+  /** Continue even if inputs have changed. */
   readonly accept: boolean;
   readonly onNote?: ((text: string) => void) | undefined;
 }

@@ -20,14 +20,17 @@ import { isAlive } from "../../io/process.node.ts";
 const LOCK = "lock";
 /** Milliseconds between refreshes by the holder. */
 const BEAT_MS = 10_000;
-/** A holder that cannot be looked up counts as gone when it has not shown itself for so long. */
+/** A holder whose process cannot be checked counts as gone after this time without a refresh. */
 const STALE_MS = 60_000;
 
 /** Contents of the file. */
 export interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** The machine since its start, and its process ids' namespace: two processes with the same of both see each other. Null where the system does not tell. */
+  /**
+   * Identifies the machine's current boot and its process-id namespace: processes with the same value can see each
+   * other. Null if the system does not provide it.
+   */
   readonly boot: string | null;
   readonly namespace: string | null;
   /** Start time of the process in kernel ticks, since ids are reused. */

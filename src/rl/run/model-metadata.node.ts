@@ -54,7 +54,7 @@ export function readModelMetadata(folder: string): ModelMetadata | undefined {
   }
 }
 
-/** The same as flags of `eval`, for files that have no place for the record. */
+/** The prompt and rules as flags of `eval`, for model files that cannot hold sqlenv.json. */
 export function flagsFor({ prompt: { prompt, shots = 0 }, rules }: ModelMetadata): string {
   const { error_hints, end_after_failures, answer_last, describe_many } = rules;
   return [

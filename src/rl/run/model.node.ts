@@ -1,4 +1,4 @@
-// The model that a training loads: with the engine its config asks for, and checked against it.
+// Loads the model of a training with the engine that the config asks for, and checks it against the config.
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
@@ -11,7 +11,7 @@ import type { GRPOConfig } from "../config.ts";
 import { loadTrainableModel } from "../load.node.ts";
 import { memoryOptionsOf } from "./plan.ts";
 
-/** What a config asks of the engine. */
+/** The engine options that a config implies. */
 export function engineOptions(config: GRPOConfig): ThreadEngineOptions {
   const { threads, device, precision, max_gpu_memory } = config;
   const { recompute, reference, lora } = memoryOptionsOf(config);

@@ -36,7 +36,7 @@ export const GPU_CLASSES: readonly GpuClass[] = [
 export interface PlannedStage {
   readonly name: "sft" | "self_taught" | "easy" | "all";
   readonly text: string;
-  /** Optimizer steps; rounds of self_taught, whose steps depend on what is right. */
+  /** Number of optimizer steps; for self-taught, of rounds, whose steps depend on how many episodes are right. */
   readonly steps: number;
 }
 
@@ -101,10 +101,10 @@ export function memoryOptionsOf(config: GRPOConfig): {
 export interface GpuPlan {
   readonly gpu: string;
   readonly precision: Precision;
-  /** Null where it fits; else why it does not. */
+  /** Why the training does not fit; null if it does. */
   readonly refused: string | null;
   readonly memory: MemoryEstimate | null;
-  /** Minimum, with smaller batches and caches. */
+  /** Minimum bytes, with smaller batches and caches. */
   readonly least: number;
   readonly step_seconds: number;
 }
@@ -135,11 +135,11 @@ export function planFor(
   }
 }
 
-/** A bundled episode in Qwen3's tokens: its final context, its sampled tokens, its turns, and the share of tokens that a group does not share. */
-const EPISODE = { context: 620, written: 130, turns: 5, shared: 0.55 };
-const USED_FLOPS = 0.4; // of the peak, as measured on an H200 (docs/gpu.md)
+/** An average bundled episode in Qwen3's tokens: its final context, its sampled tokens, and the share not shared by its group. */
+const EPISODE = { context: 620, written: 130, unshared: 0.55 };
+const USED_FLOPS = 0.4; // share of the peak, as measured on an H200 (docs/gpu.md)
 const USED_BANDWIDTH = 0.5;
-const HOST_SECONDS = 0.002; // of a decode step: environment, tokens, launches
+const HOST_SECONDS = 0.002; // host time per decode step: environment, tokens, launches
 
 /** Seconds of a GRPO step on a GPU; good to a factor of two. */
 export function stepSeconds(
@@ -149,15 +149,15 @@ export function stepSeconds(
 ): number {
   const { generation_batch_size: episodes, accumulations } = batchingOf(config);
   const parameters = parameterCount(model);
-  const rows = episodes * EPISODE.context * EPISODE.shared;
-  const passes = passesOf(config) + (config.beta > 0 ? 2 : 0); // the reference's forward
+  const rows = episodes * EPISODE.context * EPISODE.unshared;
+  const passes = passesOf(config) + (config.beta > 0 ? 2 : 0); // the reference model's forward pass
   const learning = (passes * parameters * rows) / (USED_FLOPS * flops);
   return accumulations * (learning + playSeconds(model, episodes, rows, { precision, flops, bandwidth }));
 }
 
 type Speed = Pick<GpuClass, "precision" | "flops" | "bandwidth">;
 
-/** Seconds in which episodes are played together: `rows` tokens of prompts and results, then decoding. */
+/** Seconds to play episodes together: `rows` tokens of prompts and results, then decoding. */
 function playSeconds(model: ModelConfig, episodes: number, rows: number, gpu: Speed): number {
   const parameters = parameterCount(model);
   const prompts = (2 * parameters * rows) / (USED_FLOPS * gpu.flops);

@@ -48,7 +48,7 @@ export async function prepareTraining({ config, resume, ...given }: PrepareOptio
   return prepare(resume === undefined ? resolveConfig(config) : resumedConfig(resume, config), { resume, ...given });
 }
 
-/** The same for settings that are complete. */
+/** Like `prepareTraining`, with a complete config. */
 export async function prepare(
   config: GRPOConfig,
   { resume, data: givenData, rewardFuncs: givenRewards }: Omit<PrepareOptions, "config"> = {},

@@ -26,7 +26,7 @@ function gymRecord<T>(shape: z.ZodRawShape): z.ZodType<T> {
 const count = z.number();
 const rate = z.number().nullable();
 const interval = z.tuple([z.number(), z.number()]).readonly();
-/** A number that JSON writes as null where it is not finite. */
+/** A number that JSON writes as null if it is not finite. */
 const measured = z.custom<number>((value) => value === null || typeof value === "number");
 
 /** Actions of an episode, as counted by readers. */
@@ -68,7 +68,10 @@ const summarySchema = gymRecord<Summary>({
   mean_steps: rate,
 });
 
-/** An episode of the model that is trained: the gym's record, the messages, and the tokens to learn from. Not written. */
+/**
+ * An episode of the model in training: the gym's record, the messages, and the tokens to learn from. Not written to
+ * disk.
+ */
 export interface Episode extends EpisodeRecord {
   readonly messages: readonly Message[];
   readonly segments: readonly Segment[];
@@ -81,32 +84,34 @@ export interface Episode extends EpisodeRecord {
 const episodeLineShape = {
   /** Optimizer step it was played for, from 1. */
   step: count,
-  /** Number of its question in the step, and its own among that question's episodes. */
+  /** Index of its question within the step; `generation` is its index among that question's episodes. */
   group: count,
   generation: count,
-  /** By reward function; null where it has no opinion. */
+  /** By reward function; null if the function does not score it. */
   rewards: z.record(z.string(), rate).readonly(),
-  /** Weighted sum; null when nothing could be scored. */
+  /** Weighted sum; null if no function scores it. */
   total_reward: rate,
   advantage: measured,
-  /** Its tokens had advantages by self-distillation instead. */
+  /** Set if self-distillation replaced the advantage by one per token. */
   distilled: z.literal(true).exactOptional(),
   /** Added to the advantage of the first `turns` turns, or of all (null); only with turn_credit. */
   turn_credit: record({ advantage: measured, turns: count.nullable() }).exactOptional(),
-  /** Set where its group had no spread and was replaced (dynamic_sampling): nothing was learned from it. */
+  /**
+   * Set if dynamic_sampling dropped its group, whose answers are all right or all wrong; nothing was learned from it.
+   */
   dropped: z.literal(true).exactOptional(),
   completion_tokens: count,
   prompt_tokens: count,
   segments: count,
   truncated: z.boolean(),
 };
-/** A line of episodes.jsonl: an episode without its tokens, with what training made of it. */
+/** A line of episodes.jsonl: an episode without its tokens, with its rewards and advantage in training. */
 export type EpisodeLine = EpisodeRecord & Readonly<z.infer<z.ZodObject<typeof episodeLineShape>>>;
 export const episodeLineSchema = gymRecord<EpisodeLine>({ ...episodeShape, ...episodeLineShape });
 
 /**
- * A line of metrics.jsonl: numbers by name, TRL's where it has one, no clocks. Lines of the training have `loss`, and
- * `reward` where episodes were played; lines of an evaluation have
+ * A line of metrics.jsonl: numbers by name, TRL's names if it has the same metric, and no times, so that equal trainings
+ * write equal bytes. Lines of the training have `loss`, and `reward` if episodes were played; lines of an evaluation have
  * `eval_{seen,unseen}/{greedy,sampled}/{success_rate,success_ci_low,success_ci_high,reward,steps,episodes}`.
  */
 export type MetricLine = z.infer<typeof metricLineSchema>;
@@ -118,9 +123,12 @@ export const timingLineSchema = record({
   step: count,
   step_time: count,
   sampling: count,
-  /** Without sampling because of environments: all of their time in the main thread, or the wait for other threads. */
+  /**
+   * Seconds without sampling because of environments: all of their time in the main thread, or the wait for other
+   * threads.
+   */
   environment: count,
-  /** Work of environments, added up over their threads. */
+  /** Seconds of work by environments, summed over their threads. */
   environment_work: count.exactOptional(),
   rewards: count,
   training: count,
@@ -177,7 +185,7 @@ const judgedEpisodeSchema = record({
   bird: z.boolean(),
 });
 
-/** The rate is 0–1; the interval 95 %, over databases where training has no questions on them. */
+/** A success rate, 0–1, with its 95 % interval, which is over databases if they are unseen in training. */
 export type Score = z.infer<typeof scoreSchema>;
 const scoreSchema = record({ right: count, rate: count, ci: interval });
 
@@ -189,7 +197,7 @@ const splitAccuracySchema = record({
   bird: scoreSchema.nullable(),
 });
 
-/** Greedy accuracy of one stage; null where there are no questions. */
+/** Greedy accuracy of one stage; null if there are no questions. */
 export type Accuracy = z.infer<typeof accuracySchema>;
 const accuracySchema = record({ seen: splitAccuracySchema, unseen: splitAccuracySchema });
 
@@ -220,9 +228,9 @@ export const outcomesSchema = record({
   /** SHA-256 of the questions' ids; absent in pages without crypto.subtle. */
   ids_sha256: z.string().exactOptional(),
   stages: list(z.string()),
-  /** What each bit says, the lowest first. */
+  /** The rule that each bit stands for, lowest bit first. */
   bits: list(scoringRuleSchema),
-  /** By database and question id, one number per stage; null where it was not asked. */
+  /** By database and question id, one number per stage; null if it was not asked. */
   questions: z.record(z.string(), z.record(z.string(), list(z.int().min(0).nullable())).readonly()).readonly(),
 });
 
@@ -245,10 +253,10 @@ export const stageReportSchema = record(stageReportShape);
 export type SelfTaughtReport = z.infer<typeof selfTaughtReportSchema>;
 export const selfTaughtReportSchema = record({
   ...stageReportShape,
-  /** Questions that were tried, and of them those solved at least once. */
+  /** Number of questions tried, and of questions solved at least once. */
   questions: count,
   solved: count,
-  /** Episodes that were sampled, those that were right, and those learned from. */
+  /** Numbers of episodes: sampled, right, and learned from. */
   episodes: count,
   right: count,
   kept: count,
@@ -269,9 +277,9 @@ export const trainingSplitSchema = record({
   seed: count,
   /** Share of the training databases that SFT uses, and of SFT's episodes that are on them. */
   shares: record({ databases: count, episodes: count }),
-  /** Demonstrated by SFT; no databases where gold SQL is not used. */
+  /** Questions that SFT demonstrates; empty if it uses no gold SQL. */
   sft: splitPartSchema,
-  /** Asked by GRPO. */
+  /** Questions that GRPO asks. */
   grpo: splitPartSchema,
   eval: splitPartSchema,
   /** Whether GRPO may ask questions that SFT demonstrated. */
@@ -310,14 +318,14 @@ export const trainingResultSchema = record({
   episodes: count,
   tokens: count,
   random: evaluationSchema,
-  /** Before SFT and self-taught rounds; absent where there were none. */
+  /** Evaluation before SFT and self-taught rounds; absent if there were none. */
   base: evaluationSchema.exactOptional(),
-  /** Where GRPO began. */
+  /** Evaluation of the model that GRPO started from. */
   before: evaluationSchema,
   after: evaluationSchema,
-  /** Measured where pass_k asks for it. */
+  /** pass@k before training; present if `pass_k` was set. */
   reach: passAtKSchema.exactOptional(),
-  /** Greedy, by stage: answers, and last queries by the rules of Spider and BIRD. */
+  /** Greedy accuracy by stage: of answers, and of last queries by the rules of Spider and BIRD. */
   accuracy: z
     .partialRecord(z.enum(["base", "before", "after"]), accuracySchema)
     .readonly()
@@ -339,16 +347,16 @@ const comparedQuestionSchema = record({
   question: z.string(),
   database_name: z.string(),
   seen: z.boolean(),
-  /** In the order of the players. */
+  /** One per player, in the order of `players`. */
   episodes: list(shownEpisodeSchema),
 });
 
-/** What would have been right. */
+/** A question's gold query and answer. */
 export type GoldAnswer = z.infer<typeof goldAnswerSchema>;
 const goldAnswerSchema = record({
-  /** Null where the data set has answers only. */
+  /** Null if the data set has only answers. */
   query: z.string().nullable(),
-  /** In the form the verifier reads; long ones are cut. */
+  /** In the form that the verifier parses; long answers are truncated. */
   answer: z.string(),
 });
 
@@ -361,7 +369,7 @@ export const evaluationEpisodeSchema = shownEpisodeSchema;
 /** The greedy episodes of the evaluations before and after training. */
 export type EvaluationEpisodes = Readonly<Record<"before" | "after", readonly EpisodeRecord[]>>;
 
-/** comparison.json: the same questions by the players of a training: random, base, before and after. */
+/** comparison.json: the same questions answered by each player of a training: random, base, before and after. */
 export type Comparison = z.infer<typeof comparisonSchema>;
 export const comparisonSchema = record({ players: list(z.string()), questions: list(comparedQuestionSchema) });
 
@@ -369,13 +377,15 @@ const sums = z.record(z.string(), z.string()).readonly();
 /** inputs.json: what a run was begun with, as SHA-256 sums. */
 export type RunInputs = z.infer<typeof runInputsSchema>;
 export const runInputsSchema = record({
-  /** Of the package. */
+  /** Version of the package. */
   version: z.string(),
   questions: z.string(),
-  /** By name. */
+  /** Sums by database name. */
   databases: sums,
-  /** By file, of the folders or GGUF files the model is made of. */
+  /** Sums by file, of the folders or GGUF files the model is made of. */
   model: sums,
-  /** By file; empty without one. Files that it imports are not included. */
+  /**
+   * The sum of the file with reward functions, by its name; empty without one. Files that it imports are not included.
+   */
   reward_funcs: sums,
 });

@@ -8,7 +8,7 @@ import { REWARD_FUNCTIONS, type RewardFunction } from "../rewards.ts";
 import type { FromRewards, ToRewards } from "./reward-protocol.ts";
 
 export interface RewardFile {
-  /** The environment's three, then all functions the file exports, sorted by name. */
+  /** The environment's three functions, then all functions that the file exports, sorted by name. */
   readonly functions: readonly RewardFunction[];
   /** Terminates the file's thread. */
   close(): Promise<void>;

@@ -16,8 +16,9 @@ export type { Phase } from "./train-and-evaluate.ts";
 export type RunTrainingOptions = TrainAndEvaluateOptions;
 
 /**
- * Trains a loaded model and keeps the run in the store; null when the signal came first, with the training saved. The
- * stages before GRPO and the settings of loading are refused by name: under Node, without `model`, they are honoured.
+ * Trains a loaded model and keeps the run in the store; resolves with null if aborted, with the training saved.
+ * Settings for loading and for stages before GRPO are refused by name: only `runTraining` under Node, without `model`,
+ * honours them.
  *
  * @example
  * const result = await runTraining({ model, data, config: resolveConfig({ max_steps: 20 }) });
@@ -40,7 +41,7 @@ export function buildTrainer(options: TrainerOptions): GRPOTrainer {
 }
 
 /**
- * Trains, and gives the reward of each logged step.
+ * Trains, and returns the reward of each logged step.
  *
  * @example
  * const { rewards } = await runTrainingWithMetrics(buildTrainer({ model, data, config }));
@@ -56,7 +57,7 @@ export async function runTrainingWithMetrics(
 }
 
 /**
- * What acting at random earns: the random baseline.
+ * Plays episodes of random actions on training questions, as a baseline.
  *
  * @example
  * const episodes = await sampleRandomBaseline(data, config, 8);

@@ -55,7 +55,7 @@ export function sftQuestions(data: DataSet, config: SplitConfig): QuestionRecord
   });
 }
 
-/** Whether the gold query looks anything up; `SELECT 42` only writes an answer down. */
+/** Whether the gold query reads any table; `SELECT 42` does not. */
 export function hasGoldSql({ tables_involved }: QuestionRecord): boolean {
   return tables_involved.length > 0;
 }
@@ -112,7 +112,7 @@ function splitDifferences(one: TrainingSplit, other: TrainingSplit): string[] {
   ];
 }
 
-/** The warning where GRPO may reward what SFT demonstrated. */
+/** The warning if GRPO may ask questions that SFT demonstrated. */
 export function overlapWarning({ overlap, sft }: TrainingSplit): Warning | null {
   if (!overlap) return null;
   return {
@@ -123,7 +123,7 @@ export function overlapWarning({ overlap, sft }: TrainingSplit): Warning | null 
   };
 }
 
-/** An evaluation question that SFT demonstrated word for word measures memory. */
+/** Refuses evaluation questions that SFT demonstrates word for word: they would measure memorization. */
 function checkApart(shown: readonly QuestionRecord[], evaluated: readonly QuestionRecord[]): void {
   const keyOf = ({ database_name, question_text }: QuestionRecord) => `${database_name}\n${question_text}`;
   const known = new Map(shown.map((question) => [keyOf(question), question]));

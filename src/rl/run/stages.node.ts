@@ -19,7 +19,7 @@ import type { SelfTaughtReport, StageReport, TrainingSplit } from "./records.ts"
 import type { RunStore } from "./store.ts";
 import type { Phase } from "./train-and-evaluate.ts";
 
-/** What a stage works with. */
+/** The inputs of a stage. */
 export interface StageContext {
   readonly data: DataSet;
   readonly config: GRPOConfig;
@@ -90,7 +90,7 @@ export interface RunStagesOptions extends StageContext {
   readonly onStageEnd?: (name: string, report: StageReport | SelfTaughtReport) => void;
 }
 
-/** The model that GRPO begins with: loaded, after the stages that the config asks for. Null when the signal came first. */
+/** Loads the model that GRPO starts from, after running the stages that the config asks for. Null if aborted. */
 export async function runStages(options: RunStagesOptions): Promise<LoadedModel | null> {
   const { config, store, onPhase } = options;
   const load = (from: string) => options.load(from).catch((error) => Promise.reject(damagedStage(from, config, error)));
@@ -121,7 +121,7 @@ export async function runStages(options: RunStagesOptions): Promise<LoadedModel 
   return load(from);
 }
 
-/** Where a stage's model is saved; in folders of version 1 that of SFT is in `warmed`. */
+/** Where a stage's model is saved; in folders of version 1 the model of SFT is in `warmed`. */
 function stageFolder(run: string, name: string): string {
   const old = join(run, "warmed");
   return name === SFT.name && existsSync(old) ? old : join(run, name);
@@ -138,7 +138,7 @@ function damagedStage(from: string, { model_name }: GRPOConfig, error: unknown):
   });
 }
 
-/** How good the model is before any stage; a resumed run finds it. */
+/** Evaluates the model before any stage, unless a resumed run already has that evaluation. */
 async function evaluateBase(model: LoadedModel, options: RunStagesOptions): Promise<void> {
   const { data, config, store, environments, signal, onPhase, onProgress } = options;
   if (store.read("base.json") !== null) return;

@@ -17,14 +17,14 @@ const trainerStateSchema = z
     elapsed: z.number(),
     /** The step of the newest evaluation during training. */
     evaluated: count,
-    /** Metrics since the last line of metrics.jsonl: their sums, and the number of steps each is of. */
+    /** Metrics since the last line of metrics.jsonl: by name, the sum and the number of values. */
     since_log: z.record(z.string(), z.tuple([z.number(), z.number()]).readonly()).readonly(),
-    /** Codes of warnings that still hold, and by code the steps in a row in which it held or did not (diagnostics.ts). */
+    /** Codes of warnings that still hold; `streaks` are defined in diagnostics.ts. */
     warned: z.array(z.string()).readonly(),
     streaks: z.record(z.string(), z.int()).readonly().optional(),
-    /** Only of trainings with use_adaptive_entropy: the coefficient, and the entropy of the newest step. */
+    /** Only in trainings with use_adaptive_entropy: the coefficient, and the entropy of the newest step. */
     entropy_control: z.object({ coef: z.number(), entropy: z.number() }).readonly().optional(),
-    /** Only of trainings with dynamic_sampling or skip_solved. */
+    /** Only in trainings with dynamic_sampling or skip_solved. */
     queue: z
       .object({
         position: count,
@@ -52,7 +52,7 @@ export const INITIAL_STATE: TrainerState = {
 
 export interface Checkpoint {
   readonly state: TrainerState;
-  /** Where the engine's numbers are; null in memory. */
+  /** Folder with the engine's state; null if the store is in memory. */
   readonly dir: string | null;
 }
 
@@ -64,13 +64,16 @@ export interface RunStore {
   /** Writes a small file, whole or not at all. */
   write(file: string, text: string): void;
   read(file: string): string | null;
-  /** How long each log is now. */
+  /** The current length of each log. */
   lengths(): LogLengths;
-  /** Keeps the state, the engine's numbers (which `save` writes into a folder) and the logs' lengths, all or nothing. */
+  /**
+   * Saves the trainer's state, the engine's state (which `save` writes into a folder) and the lengths of the logs, all
+   * or nothing.
+   */
   checkpoint(state: TrainerState, save: (dir: string) => Promise<void>, keep: number, logs?: LogLengths): Promise<void>;
   /** The newest checkpoint; null for none. */
   newest(): Checkpoint | null;
-  /** Cuts the logs back to where they were at the newest checkpoint, or to nothing. */
+  /** Truncates the logs to their lengths at the newest checkpoint, or to nothing if there is none. */
   rewind(): void;
 }
 

@@ -7,8 +7,8 @@ import type { MetricLine } from "./records.ts";
 
 /**
  * A callback that writes every line of metrics.jsonl to an event file in a folder, under the names that transformers
- * gives them in TensorBoard: `train/reward`, `eval/unseen/greedy/success_rate`. Each process writes its own file; that of
- * a resumed run makes readers drop the steps it repeats.
+ * gives them in TensorBoard: `train/reward`, `eval/unseen/greedy/success_rate`. Each process writes its own file; the
+ * file of a resumed run tells readers to drop the steps that it repeats.
  *
  * @example
  * await runTraining({ model, data, config, callbacks: [tensorBoard("runs/mine/tensorboard")] });

@@ -23,10 +23,10 @@ import { runStages } from "./stages.node.ts";
 import { tensorBoard } from "./tensorboard.node.ts";
 import { type Phase, type TrainAndEvaluateOptions, trainAndEvaluate } from "./train-and-evaluate.ts";
 
-/** Most threads that make episodes for SFT: a GPU does not learn from more. */
+/** Maximum threads that make episodes for SFT; a GPU cannot use more. */
 const MAX_SFT_WORKERS = 12;
 
-/** Pages about a finished run; `trainingReport` of the package writes those of `sqlenv train`. */
+/** Writes pages about a finished run; the package's `trainingReport` writes the same pages as `sqlenv train`. */
 export interface ReportHook {
   /** README.md of the saved model. */
   modelCard?(result: TrainingResult, config: GRPOConfig): string;
@@ -39,15 +39,15 @@ export interface TrainOptions
     Pick<TrainAndEvaluateOptions, "callbacks" | "signal" | "spent" | "onPhase" | "onProgress" | "onPassAtK"> {
   /** What `prepareTraining` returned, in place of config, resume, data and rewardFuncs; the caller closes it. */
   readonly prepared?: PreparedTraining | undefined;
-  /** With `resume`: take the run over from a process that seems to train in it. @default false */
+  /** With `resume`: take over the run even if another process seems to train in it. @default false */
   readonly force?: boolean | undefined;
-  /** With `resume`: continue although questions, databases, model or reward file have changed. @default false */
+  /** With `resume`: continue even if questions, databases, model or reward file have changed. @default false */
   readonly acceptChanges?: boolean | undefined;
   /** @default none: the folder has records and the model, no pages */
   readonly report?: ReportHook | undefined;
   /** Called when the run's folder exists and is locked. */
   readonly onFolder?: (folder: RunFolder) => unknown;
-  /** Called with each model that is loaded: the config's, then that of each stage. */
+  /** Called with each model that is loaded: the config's, then the one that each stage saved. */
   readonly onModel?: (model: LoadedModel, nameOrFolder: string) => void;
   /** Steps of SFT and of self-taught rounds. */
   readonly onStep?: (phase: Phase, step: SftStep) => void;
@@ -57,8 +57,8 @@ export interface TrainOptions
 }
 
 /**
- * Trains as the config says and writes the run's folder; null when the signal came first, with the training saved.
- * With `model`, that model is trained instead, and settings that only loading honours are refused by name.
+ * Trains as the config says and writes the run's folder; resolves with null if aborted, with the training saved. With
+ * `model`, that model is trained instead, and settings for loading are refused by name.
  *
  * @example
  * await runTraining({ config: { ...presetNamed("starter"), output_dir: "runs/mine" }, report: trainingReport });
@@ -147,7 +147,10 @@ function reporters({ report_to }: GRPOConfig, run: string): TrainerCallback[] {
   return report_to === "tensorboard" ? [tensorBoard(join(run, "tensorboard"))] : [];
 }
 
-/** Loads a model of this run; at the first, what the run is made from is checked and written before anything is learned. */
+/**
+ * Returns a function that loads a model of this run. Its first call checks and records the run's inputs before anything
+ * is trained.
+ */
 function loader(
   { config, data, resume }: PreparedTraining,
   store: RunFolder,

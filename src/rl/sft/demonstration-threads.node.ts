@@ -24,7 +24,7 @@ export interface Batch {
 
 export interface ThreadedOptions {
   readonly threads: number;
-  /** What is played in the n-th batch of worlds; null ends it. */
+  /** The mixture for the n-th batch of worlds; null ends the stream. */
   readonly mixtureOf: (batch: number) => Mixture | null;
   /** @default 16 */
   readonly worldsPerBatch?: number;

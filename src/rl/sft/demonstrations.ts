@@ -77,7 +77,7 @@ export type Mixture = z.infer<typeof mixtureSchema>;
 
 /** How a demonstration on a question of a data set is made. */
 export interface DataDemonstrationOptions extends TranscriptOptions {
-  /** Who plays; where its answer is wrong the oracle plays instead. @default the teacher */
+  /** Name of the player; if its answer is wrong, the oracle plays instead. @default the teacher */
   readonly player?: ScriptedName;
   readonly teacher?: TeacherOptions;
   /** Prompt of the episodes. @default compact, without examples */
@@ -85,7 +85,7 @@ export interface DataDemonstrationOptions extends TranscriptOptions {
   readonly seed: number | string;
 }
 
-/** An episode that ends with the right answer; null where not even the oracle has one. */
+/** An episode that ends with the right answer; null if not even the oracle has one. */
 export async function dataDemonstration(
   env: SQLEnvironment,
   question: QuestionRecord,
@@ -97,13 +97,14 @@ export async function dataDemonstration(
   return record.error !== null || record.correctness !== 1 ? null : transcriptOf(record, prompt, options);
 }
 
-/** How the teacher plays in a mixture. */
+/** The teacher's options in a mixture. */
 export function teacherOf({ stumbles, omissions }: Mixture): TeacherOptions {
   return { omissions, ...(stumbles !== undefined && { stumbles }) };
 }
 
 /**
- * Transcripts of the worlds from `first` on: of all, or of `worlds` of them. `loadSqlite()` must have been awaited.
+ * Transcripts of `worlds` practice worlds, from world `first` on; endless by default. `loadSqlite()` must have been
+ * awaited.
  *
  * @example
  * const mixture = mixtureSchema.parse({ seed: 1, players: [{ player: "oracle", share: 1 }] });

@@ -24,11 +24,14 @@ const STEP_BUDGET = 10;
  */
 const MISTAKES = { stumbles: 0.3, omissions: 0.25, learn_mistakes: false };
 
-/** SFT is given up when the first episodes, this many, are all too long. */
+/** SFT fails if its first episodes, this many, are all too long for the context. */
 const TOO_LONG = 64;
 
 export interface FineTuneOptions extends Pick<SftOptions, "onStep" | "signal"> {
-  /** Episodes on practice worlds, made elsewhere such as in threads. @default made here, as `practiceMixture` says */
+  /**
+   * Makes the episodes on practice worlds, for example on other threads. @default made in this thread, from
+   * `practiceMixture`
+   */
   readonly practice?: (mixture: Mixture) => AsyncGenerator<Datum, void>;
 }
 
@@ -105,7 +108,10 @@ function encoderOf(data: DataSet, config: GRPOConfig, mixture: Mixture, turns: T
   };
 }
 
-/** Passes the data on; throws when the first of them are all too long, since an endless source may never yield one that fits. */
+/**
+ * Passes the data on. Throws if the first episodes are all too long, since an endless source might never yield one that
+ * fits.
+ */
 async function* fitting(source: AsyncGenerator<Datum, void>, most: number): AsyncGenerator<Datum, void> {
   let [seen, shortest] = [0, Number.POSITIVE_INFINITY];
   for await (const datum of source) {

@@ -5,9 +5,9 @@ import { random } from "../../random.ts";
 import type { Transcript } from "./transcripts.ts";
 
 export interface FreshOptions {
-  /** Of the weights. @default 0 */
+  /** Seed of the weights. @default 0 */
   readonly seed?: number | string;
-  /** Tokens of the vocabulary, at most: transcripts with few words give fewer. @default 640 */
+  /** Maximum size of the vocabulary; transcripts with few words give a smaller one. @default 640 */
   readonly vocab_size?: number;
   /** @default 96 */
   readonly hidden_size?: number;
@@ -74,7 +74,9 @@ function* textsOf(transcripts: Iterable<Transcript>): Generator<string> {
   for (const { messages } of transcripts) for (const { role, content } of messages) yield `${role}\n${content}\n`;
 }
 
-/** Ones for scales; matrices normal, narrower where they add to the residual stream. */
+/**
+ * Initial values: ones for scales; normal for matrices, with a smaller deviation if they add to the residual stream.
+ */
 function initial(
   name: string,
   shape: readonly number[],

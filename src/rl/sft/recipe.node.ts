@@ -10,13 +10,13 @@ import { type SftReport, type SftStep, trainSft } from "./sft.ts";
 import { encodeTranscript } from "./transcripts.ts";
 
 export interface MakeModelOptions {
-  /** Where it learns. */
+  /** Options of the engine that trains the model. */
   readonly engine?: ThreadEngineOptions;
   /** Threads that play the demonstrations besides this one; they change nothing but the time. @default 0 */
   readonly workers?: number;
   readonly onStep?: (step: SftStep, model: LoadedModel) => unknown;
   readonly signal?: AbortSignal;
-  /** Its README. */
+  /** Text of the model's README.md. */
   readonly card?: string;
 }
 

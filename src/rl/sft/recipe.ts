@@ -42,10 +42,10 @@ const recipe = z
   })
   .strict();
 
-/** Keys of before, and what they are called now. */
+/** Former keys and their current names. */
 const RENAMED = { lessons: "stages", warmup: "sft" } as const;
 
-/** A recipe; the keys `lessons` and `warmup` of before are read as `stages` and `sft`. */
+/** A recipe; the former keys `lessons` and `warmup` are read as `stages` and `sft`. */
 export const recipeSchema = z.preprocess((value) => {
   if (typeof value !== "object" || value === null) return value;
   const keys = Object.entries(value).map(([key, of]) => [RENAMED[key as keyof typeof RENAMED] ?? key, of]);

@@ -1,10 +1,10 @@
-// Self-taught rounds (rejection sampling, STaR, RFT): the model samples episodes on training questions and is fine-tuned
-// on those that were right; the next round samples with the model that this made.
+// Self-taught rounds (rejection sampling, STaR, RFT): the model samples episodes on training questions and is
+// fine-tuned on the right ones; the next round samples with the fine-tuned model.
 //
-// Episodes are kept as π sampled them given that they are right: at random by seed, not the shortest first, which would
-// favour guesses that skip a look at the schema and do not carry over to other databases. A right answer without a query
-// that worked is luck and is left out. Copies count once and each question has at most KEPT_PER_QUESTION, so that easy
-// questions do not crowd out the others.
+// Which right episodes are kept is drawn by seed, so that they are distributed as the model samples them. Keeping the
+// shortest would favour guesses that skip exploring the schema and do not transfer to other databases. A right answer
+// without a successful query is luck and is left out. Duplicates count once and each question has at most
+// KEPT_PER_QUESTION, so that easy questions do not crowd out the others.
 
 import { UsageError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
@@ -22,9 +22,9 @@ import { type SftOptions, type SftReport, trainSft } from "./sft.ts";
 
 /** Correct episodes kept per question: a second one shows another solution, further ones add little. */
 export const KEPT_PER_QUESTION = 2;
-/** Times the kept episodes are learned from. */
+/** Epochs over the kept episodes. */
 const EPOCHS = 2;
-/** Optimizer steps of a round, at least; batches shrink below sft_batch_tokens to reach them. */
+/** Minimum optimizer steps of a round; batches shrink below sft_batch_tokens to reach them. */
 const LEAST_STEPS = 16;
 /** Episodes played at once, unless a training step plays more: enough to fill a batch. */
 const EPISODES_AT_ONCE = 64;
@@ -35,11 +35,11 @@ export const selfTaughtName = (round: number) => `self-taught-${round}`;
 export interface SelfTaughtOptions extends Pick<SftOptions, "onStep" | "signal"> {
   /** Where the episodes are played. @default in this thread */
   readonly environments?: EnvironmentSource | undefined;
-  /** Told the episodes sampled so far, and how many there will be. */
+  /** Called with the number of episodes sampled so far, and the total. */
   readonly onEpisode?: (done: number, all: number) => void;
 }
 
-/** One round: sample, select, fine-tune. Null when it was interrupted. The same model and config give the same weights. */
+/** One round: sample, select, fine-tune. Null if aborted. The same model and config give the same weights. */
 export async function selfTaughtRound(
   model: TrainableModel,
   data: DataSet,
@@ -83,7 +83,10 @@ export async function selfTaughtRound(
   return { ...learned, questions: asked.length, solved, episodes: all, right: right.length, kept: kept.length };
 }
 
-/** Right episodes to learn from, in random order: no two that act alike on a question, and a few of each question. */
+/**
+ * Selects right episodes to learn from, in random order: no two with the same actions on a question, and at most
+ * KEPT_PER_QUESTION of each question.
+ */
 export function selectEpisodes(
   episodes: readonly Episode[],
   key: readonly (string | number)[],
@@ -112,8 +115,8 @@ function isExample({ correctness, truncated, steps }: Episode): boolean {
 }
 
 /**
- * An episode as it was sampled, with weight on the model's own tokens, and on the token that closes its turn where the
- * environment closed it: a reply that a stop rule ended is one that the model should have ended.
+ * Encodes an episode as it was sampled. The model's own tokens have weight 1, and so has the closing token of a turn
+ * that a stop rule ended, so that the model learns to end such a reply itself.
  */
 export function encodeEpisode({ segments }: Pick<Episode, "segments">, stopIds: readonly number[]): Datum[] {
   const closes = new Set(stopIds);
@@ -123,7 +126,7 @@ export function encodeEpisode({ segments }: Pick<Episode, "segments">, stopIds: 
   }));
 }
 
-/** Fine-tunes on episodes, in a new random order each time. */
+/** Fine-tunes on episodes, in a new random order each epoch. */
 function learn(
   { engine, turns }: TrainableModel,
   episodes: readonly Episode[],
@@ -136,14 +139,14 @@ function learn(
   const data = epochs.flat().flatMap((episode) => encodeEpisode(episode, turns.stopIds));
   const lengths = data.map(({ tokens }) => tokens.length);
   const total = lengths.reduce((sum, length) => sum + length, 0);
-  // An episode that fills a step is all of that step's, so a step may have more tokens by nearly the longest one.
+  // A batch ends with the episode that reaches batch_tokens, so it may exceed that by almost the longest episode.
   const most = Math.ceil(total / LEAST_STEPS) - Math.max(...lengths);
   const batch_tokens = Math.max(1, Math.min(sft_batch_tokens, most));
   const steps = stepsOf(lengths, batch_tokens);
   return trainSft(engine, data, { steps, batch_tokens, learning_rate, max_context_tokens, ...learning });
 }
 
-/** Steps that `trainSft` makes of episodes of these lengths; the learning rate decays until the last of them. */
+/** Number of steps that `trainSft` takes on episodes of these lengths; the learning rate decays until the last step. */
 function stepsOf(lengths: readonly number[], batch_tokens: number): number {
   let [steps, inBatch] = [0, 0];
   for (const length of lengths) {

@@ -6,7 +6,7 @@ import type { StageReport } from "../run/records.ts";
 
 export interface SftOptions {
   readonly steps: number;
-  /** Tokens per step, context included: a step takes transcripts until it has as many. @default 4096 */
+  /** Tokens per step, context included: a step takes transcripts until it has this many. @default 4096 */
   readonly batch_tokens?: number;
   /** Peak learning rate. @default 1e-3 */
   readonly learning_rate?: number;
@@ -29,13 +29,13 @@ export interface SftStep {
   readonly loss: number;
   readonly learning_rate: number;
   readonly grad_norm: number;
-  /** Of this step. */
+  /** Number of tokens in this step. */
   readonly tokens: number;
   readonly transcripts: number;
   readonly skipped: boolean;
 }
 
-/** What was learned from; the report of a stage, before its time is known. */
+/** The report of a stage, before its duration is known. */
 export type SftReport = Omit<StageReport, "seconds"> & { readonly interrupted: boolean };
 
 /** Trains on transcripts in the order of the source, which may be endless. */

@@ -25,7 +25,7 @@ export const transcriptSchema = z.object({
 
 export type Transcript = z.infer<typeof transcriptSchema>;
 
-/** A line that an evaluation wrote instead. */
+/** An episode as an evaluation writes it, accepted in place of a transcript. */
 const episodeSchema = z.looseObject({
   start: z.looseObject({ question: z.string() }),
   steps: z.array(z.looseObject({ action: z.looseObject({}), observation: z.looseObject({}) })).min(1),
@@ -33,8 +33,8 @@ const episodeSchema = z.looseObject({
 });
 
 /**
- * Reads a JSONL file's text: transcripts, or episodes, of which those with a right answer count, in the words of a prompt; an error
- * names the line.
+ * Parses a JSONL file of transcripts or episodes. Episodes with a right answer become transcripts with this prompt;
+ * others are skipped. Errors name the line.
  */
 export function parseTranscripts(text: string, file: string, prompt?: PromptChoice): Transcript[] {
   const transcripts = text.split("\n").flatMap((line, i) => {
@@ -73,7 +73,7 @@ export interface TranscriptOptions {
   readonly learnMistakes?: boolean;
 }
 
-/** An episode as the conversation it would have been with a model. */
+/** Converts an episode to the conversation that a model would have had. */
 export function transcriptOf(
   { start, steps, rules = "" }: Pick<EpisodeRecord, "start" | "steps" | "rules">,
   prompt?: PromptChoice,

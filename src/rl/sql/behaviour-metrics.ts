@@ -4,7 +4,7 @@ import type { Episode } from "../run/records.ts";
 
 /** On a database with fewer tables it is reasonable to describe them all. */
 const MANY_TABLES = 4;
-/** Repeated actions from which on an episode without an answer counts as repetitive. */
+/** An episode without an answer counts as repetitive if it repeats at least this many actions. */
 const SEVERAL_REPEATS = 2;
 
 /** Shares of actions and of episodes. */

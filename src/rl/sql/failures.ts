@@ -5,7 +5,7 @@ import type { Episode } from "../run/records.ts";
 
 type Step = Episode["steps"][number];
 
-/** Failures the teacher is shown: more of them add little and take room in the context. */
+/** Maximum number of failures in the teacher's context; more would add little and take room. */
 const MAX_FAILURES = 2;
 
 /** For each episode: actions that failed in its group and that it did not take itself, with the errors. */

@@ -45,7 +45,7 @@ interface Lookup {
   readonly trained: ReadonlySet<string>;
 }
 
-/** By data set: every rollout looks up hundreds of questions among thousands. */
+/** Cached by data set: every rollout looks up hundreds of questions among thousands. */
 const lookups = new WeakMap<readonly QuestionRecord[], Lookup>();
 
 function lookupOf(questions: readonly QuestionRecord[]): Lookup {

@@ -1,4 +1,4 @@
-// The random baseline: what acting at random earns on the evaluation questions.
+// The random baseline: success of random actions on the evaluation questions.
 import type { DataSet } from "../../gym/data/index.ts";
 import {
   type EnvironmentSource,

@@ -1,4 +1,4 @@
-// The environment that a trainer is given: one by itself, or SQL on a data set.
+// Resolves the environment of a trainer: a given one, or the SQL environment on a data set.
 import { UsageError } from "../../errors.ts";
 import type { GRPOConfig } from "../config.ts";
 import type { Environment } from "../environment.ts";
@@ -13,7 +13,7 @@ export interface EnvironmentChoice extends Partial<SqlEnvironmentOptions> {
 /** The settings that need an optional method of an environment. */
 const NEEDS = { turn_credit: "milestone", self_distillation: "failures" } as const;
 
-/** The environment of the options. Refuses a config that needs more than it has. */
+/** Resolves the environment. Refuses a config that needs a method which the environment lacks. */
 export function resolveEnvironment({ environment, data, environments, config }: EnvironmentChoice): Environment {
   if (environment && data)
     throw new UsageError({ what: "both `environment` and `data` are given", remedy: "give one" });

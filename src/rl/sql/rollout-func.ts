@@ -15,7 +15,7 @@ import { createSqlEnvironment } from "./sql-environment.ts";
 export { parseModelOutput } from "../../gym/players/index.ts";
 
 export interface RolloutFuncOptions extends Omit<RolloutOptions, "model" | "config"> {
-  /** Where the questions are. @default the bundled set, when questions_path says so */
+  /** The data set with the questions. @default the bundled set, if questions_path is "bundled" */
   readonly data?: DataSet;
   /** @default ChatML turns for the tokenizer */
   readonly turns?: TurnEncoder;
@@ -27,7 +27,8 @@ export interface RolloutFuncOptions extends Omit<RolloutOptions, "model" | "conf
 
 /**
  * Plays an episode for each question, by prompt or by its text; give a prompt several times to play a group. Episodes are
- * in the order of the prompts. What the environment could not score has null rewards; an engine that fails throws.
+ * in the order of the prompts. An episode that the environment could not score has null rewards; an engine's failure is
+ * thrown.
  *
  * @example
  * const { engine, tokenizer, turns } = model;

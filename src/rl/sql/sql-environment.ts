@@ -86,7 +86,9 @@ function evaluationTasks(data: DataSet, { difficulty_filter: difficulty }: GRPOC
   }));
 }
 
-/** Text over one SQL environment. Its methods are synchronous where the environment's are. */
+/**
+ * A text environment on top of one SQL environment. Its methods are synchronous if those of the SQL environment are.
+ */
 class SqlTextEnvironment implements TextEnvironment {
   readonly #env: OpenedEnvironment;
   readonly #data: DataSet;

@@ -1,4 +1,5 @@
-// The model of a training as a player of SQL episodes, for what plays with players: `evaluate`, the playground.
+// The model of a training as a player of SQL episodes, for code that takes players, such as `evaluate` and the
+// playground.
 import { modelPlayer, type Player } from "../../gym/players/index.ts";
 import type { GRPOConfig } from "../config.ts";
 import { evaluationConfig, samplingOptions } from "../model-policy.ts";
