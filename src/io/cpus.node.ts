@@ -9,7 +9,7 @@ export function usableCpus(root = "/"): number {
   return Math.max(1, Math.min(availableParallelism(), Math.ceil(cpuQuota(root))));
 }
 
-/** CPUs that control groups allow; infinite where there is no limit. */
+/** CPUs that control groups allow; infinite if there is no limit. */
 export function cpuQuota(root = "/"): number {
   const groups = readText(root, "proc/self/cgroup").split("\n");
   const quotas = groups.flatMap((line) => {

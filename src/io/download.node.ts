@@ -12,7 +12,7 @@ export const MAX_DOWNLOAD_BYTES = 100_000_000_000;
 
 export interface DownloadProgress {
   readonly received: number;
-  /** Undefined where the server does not say. */
+  /** Undefined if the server does not say. */
   readonly total: number | undefined;
 }
 
@@ -225,7 +225,7 @@ function resumeInfo(url: string, part: Part): ResumeInfo | undefined {
   return offset > 0 && info?.url === url && info.validator ? { offset, validator: info.validator } : undefined;
 }
 
-/** Saves the validator with which later responses are compared; weak ETags are none. */
+/** Saves the validator with which later responses are compared; weak ETags are not used. */
 function remember(url: string, part: Part, headers: Headers): void {
   const etag = headers.get("etag");
   const validator = etag && !etag.startsWith("W/") ? etag : headers.get("last-modified");

@@ -14,7 +14,7 @@ export interface TfEvent {
 export function encodeTfEvent({ wall_time, step = 0, kind, scalars = {} }: TfEvent): Uint8Array {
   const content = {
     version: () => lengthDelimited(3, utf8("brain.Event:2")),
-    // Readers drop what earlier files of the folder have from this step on.
+    // Tells readers to drop what earlier files in the folder have from this step on.
     session_start: () => lengthDelimited(7, [...tag(1, VARINT), 1]),
     scalars: () =>
       lengthDelimited(
@@ -76,7 +76,7 @@ const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** The checksum rotated and offset, as the format asks, so that checksums of checksums are no problem. */
+/** The CRC, rotated and offset as the format requires, since a CRC of data that contains CRCs would be weak. */
 function maskedCrc(bytes: Uint8Array): number {
   let crc = 0xffffffff;
   for (const byte of bytes) crc = CRC_TABLE[(crc ^ byte) & 255]! ^ (crc >>> 8);

@@ -29,7 +29,7 @@ export interface Side {
   readonly steps_s: readonly (StepSeconds & Pick<MeasuredStep, "cpu_s" | "other_cores">)[];
 }
 
-/** Ratios of their times to ours. */
+/** Ratios of the peer's times to ours. */
 export interface Ratios {
   readonly step: number;
   readonly sampling: number;

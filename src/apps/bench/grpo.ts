@@ -69,7 +69,7 @@ export interface ScriptedTurn extends SQLAction {
 /** An optimizer step: one script per episode, grouped by question. */
 export type ScriptedStep = readonly { readonly question_id: string; readonly turns: readonly ScriptedTurn[] }[];
 
-/** Seconds of an optimizer step. */
+/** Durations of one optimizer step, in seconds. */
 export interface StepSeconds {
   readonly step: number;
   readonly sampling: number;
@@ -80,7 +80,7 @@ export interface StepSeconds {
   readonly rest: number;
 }
 
-/** What was played; compared between the two sides. */
+/** Facts about the episodes of a step, which must be equal on both sides. */
 export interface Played {
   readonly episodes: number;
   readonly sampled_tokens: number;

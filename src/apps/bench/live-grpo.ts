@@ -14,7 +14,7 @@ export interface LiveSide {
   readonly environments: EnvironmentSource;
 }
 
-/** Seconds of one step. */
+/** Durations within one step, in seconds. */
 export interface LiveStep {
   readonly step: number;
   readonly sampling: number;
@@ -67,7 +67,7 @@ export async function benchLiveGRPO(
 ): Promise<LiveResult[]> {
   const measured = sides.map((): LiveStep[] => []);
   const turnsTaken = new SidesInTurn(sides);
-  // Without checkpoints, because a benchmark saves nothing.
+  // This engine cannot be checkpointed, because a benchmark saves nothing.
   const model = {
     ...{ tokenizer, turns },
     engine: {

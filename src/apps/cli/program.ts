@@ -79,14 +79,17 @@ export async function runProgram(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The program with the command these arguments name, or with all where the help or an error lists them; examples begin with `start`. */
+/**
+ * The program with the command that the arguments name, or with all commands if the help or an error lists them.
+ * Examples in the help begin with `start`.
+ */
 export async function programFor(args: readonly string[], start = invocation()): Promise<Command> {
   const { version, description } = packageInfo();
   const program = new Command("sqlenv")
     .description(description)
     .version(version)
     .option("--verbose", "print stack traces with errors")
-    .commandsGroup("Serve, and this machine:") // of the help command
+    .commandsGroup("Serve, and this machine:") // the group of the help command
     .helpCommand("help [command]", "show help for a command")
     .configureHelp({ minWidthToWrap: 20 }) // descriptions are wrapped beside long options too
     .exitOverride() // errors are thrown, and explained by runProgram

@@ -46,7 +46,10 @@ export class TrainingBoard implements TrainerCallback {
     await this.#draw(total_steps);
   }
 
-  /** For `LiveVisualizationCallback({ show })`. Its few episodes of success are ignored: evaluations measure that better. */
+  /**
+   * For `LiveVisualizationCallback({ show })`. Its success rates of a few episodes are ignored: evaluations measure
+   * success better.
+   */
   readonly show: Show = async (view: LiveView) => {
     if (view.kind === "reward") await this.#draw(view.total_steps);
     if (view.kind === "transcript") {

@@ -53,7 +53,7 @@ export function transcriptView(episode: EpisodeRecord): Shown {
 export interface EpisodeViewOptions {
   /** @default the player's name */
   readonly title?: string;
-  /** The question, to show what would have been right. */
+  /** The question, to show its gold. */
   readonly question?: QuestionRecord;
 }
 
@@ -100,7 +100,7 @@ export function failuresView(
   });
 }
 
-/** The same questions by several players, side by side; with the data set's questions, also what would have been right. */
+/** The same questions answered by several players, side by side; with the gold if `asked` has the questions. */
 export function comparisonView(comparison: Comparison, asked: readonly QuestionRecord[] = []): Shown {
   const { players, questions } = comparison;
   const gold = goldAnswers(asked);
@@ -114,7 +114,7 @@ export function comparisonView(comparison: Comparison, asked: readonly QuestionR
   });
 }
 
-/** Success of random, before and after, with intervals. */
+/** Success of the random baseline, and before and after training, with intervals. */
 export function evaluationView(evaluations: TrainingEvaluations): Shown {
   const rows = evaluatedRows(evaluations).map((row) => [
     row.name,
@@ -125,7 +125,7 @@ export function evaluationView(evaluations: TrainingEvaluations): Shown {
   return tableView(["right answers", "random", "before", "after", ""], rows, headline(evaluations));
 }
 
-/** Behaviour of the three on unseen databases. */
+/** Behaviour on unseen databases: of the random baseline, and before and after training. */
 export function behaviourView(evaluations: TrainingEvaluations): Shown {
   return tableView(["behaviour on unseen databases", "random", "before", "after"], behaviourRows(evaluations));
 }

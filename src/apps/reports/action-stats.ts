@@ -1,19 +1,20 @@
-// Action statistics of the training episodes, per optimizer step: actions by type, shares that failed, and how episodes go.
+// Action statistics of the training episodes, per optimizer step: actions by type, shares that failed, and shares of
+// behaviours.
 import type { ActionType } from "../../gym/env/index.ts";
 import type { EpisodeLine } from "../../rl/run/records.ts";
 
 // Listed again, checked by the type: importing the schema would bundle zod into the dashboard's page.
 const ACTION_TYPES = Object.keys({ DESCRIBE: 0, SAMPLE: 0, QUERY: 0, ANSWER: 0 } satisfies Record<ActionType, 0>);
 
-/** How an episode goes, by its sequence of actions. */
+/** Behaviours: classes of episodes, by their sequence of actions. */
 export const BEHAVIOURS = ["explore_query_answer", "explore_query_again", "other", "answer_at_once"] as const;
 export type EpisodeBehaviour = (typeof BEHAVIOURS)[number];
 
-/** Means over the episodes of one optimizer step; a behaviour's number is the share of episodes that go that way. */
+/** Means over the episodes of one optimizer step; a behaviour's number is its share of the episodes. */
 export interface ActionStats extends Readonly<Record<ActionType | EpisodeBehaviour, number>> {
   readonly step: number;
   readonly episodes: number;
-  /** Shares of all actions. */
+  /** These three are shares of all actions. */
   readonly failed: number;
   readonly repeated: number;
   readonly not_understood: number;

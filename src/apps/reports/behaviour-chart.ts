@@ -34,7 +34,7 @@ export interface Shape {
   readonly children?: readonly (string | Shape)[];
 }
 
-/** Steps drawn at most; longer runs are averaged. */
+/** Maximum number of steps drawn; longer runs are averaged. */
 const POINTS = 120;
 
 /**

@@ -10,10 +10,10 @@ export interface ChangedSettings {
   readonly same: readonly { readonly key: string; readonly value: string }[];
 }
 
-/** Where a run is and what it was made from is no choice of settings. */
+/** Settings that identify a run and are not compared. */
 const NOT_COMPARED = new Set(["output_dir", "seed"]);
 
-/** Compares settings with the preset that needs the fewest changes; of equals, the defaults. */
+/** Compares settings with the preset that needs the fewest changes; in a tie, the defaults win. */
 export function changedSettings(config: Readonly<Record<string, unknown>>): ChangedSettings {
   const flat = flattenSettings(config);
   const candidates = [null, ...PRESET_NAMES].map((preset) => {

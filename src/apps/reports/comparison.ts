@@ -1,4 +1,5 @@
-// The same questions by several players, side by side and turn by turn, as a page, a section of a page, and Markdown.
+// The same questions answered by several players, side by side and turn by turn, as a page, a section of a page, and
+// Markdown.
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
 import type { ComparedQuestion, Comparison, GoldAnswer, GoldAnswers } from "../../rl/run/records.ts";
 import { episodeHtml, goldHtml } from "./episode-html.ts";

@@ -9,7 +9,7 @@ import { highlightSql } from "./sql-html.ts";
 const SHOWN_ROWS = 8;
 const SHOWN_TEXT = 2000; // characters of an argument, error or non-table result
 
-/** What would have been right. */
+/** The gold query and answer. */
 export function goldHtml({ query, answer }: GoldAnswer): string {
   const shown = query === null ? "" : `<code>${highlightSql(cut(query, SHOWN_TEXT))}</code>`;
   return `<p class="gold"><b>Expected answer</b> <code>${escapeHtml(cut(answer, 400))}</code>${shown && `<br><b>Gold query</b> ${shown}`}</p>`;

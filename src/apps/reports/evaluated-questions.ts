@@ -12,7 +12,7 @@ export interface EvaluatedQuestion {
   readonly difficulty: string;
   readonly form: string;
   readonly gold: GoldAnswer | null;
-  /** Greedy; null where the episode was not played or could not be scored. */
+  /** Greedy; null if the episode was not played or could not be scored. */
   readonly before: 0 | 1 | null;
   readonly after: 0 | 1 | null;
 }

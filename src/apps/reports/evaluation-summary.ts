@@ -1,4 +1,5 @@
-// A training's evaluations as rows: random, before and after, on databases seen and unseen in training.
+// A training's evaluations as rows: random baseline, before and after training, on databases seen and unseen in
+// training.
 import type { Behaviour, Summary } from "../../gym/evaluation/index.ts";
 import type { Decoding, EvaluationSplit, PassAtK, StagePair, TrainingResult } from "../../rl/run/records.ts";
 import { percent, percentRange, pValue } from "./format.ts";
@@ -57,7 +58,7 @@ function pairedVerdict(difference: number, p: number): EvaluationRow["verdict"] 
   return difference > 0 ? "better" : "worse";
 }
 
-/** The rows of what was evaluated, or all of them if nothing was. */
+/** The rows with scores, or all rows if none has any. */
 export function evaluatedRows(result: TrainingEvaluations): EvaluationRow[] {
   const rows = evaluationRows(result);
   const evaluated = rows.filter(isScored);

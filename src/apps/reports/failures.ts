@@ -14,7 +14,7 @@ import {
 import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./format.ts";
 import { highlightSql } from "./sql-html.ts";
 
-/** Failures shown in full in a page, which keeps that of a large evaluation small. */
+/** Maximum number of failures shown in full, so that the page of a large evaluation stays small. */
 const SHOWN_IN_PAGE = 60;
 const SHOWN_IN_SUMMARY = 5;
 
@@ -66,7 +66,7 @@ function answerHtml(episode: EpisodeRecord): string {
   return answer === null ? "none" : `<code class="bad">${escapeHtml(cut(answer, 400))}</code>`;
 }
 
-/** The same for a summary: a table by form, and the first few failures. Empty if nothing failed. */
+/** The failures in Markdown, for a summary: a table by form, and the first few failures. Empty if nothing failed. */
 export function failuresMarkdown(evaluation: EvaluationEpisodes, gold: GoldAnswers | null): string {
   const questions = evaluatedQuestions(evaluation, gold);
   const failed = failuresOf(questions);
@@ -93,7 +93,7 @@ export function failuresMarkdown(evaluation: EvaluationEpisodes, gold: GoldAnswe
   ].join("\n\n");
 }
 
-/** Questions not answered right, those that were right before training first: they are the ones lost. */
+/** Questions not answered right; first those that were right before training. */
 export function failuresOf(questions: readonly EvaluatedQuestion[]): EvaluatedQuestion[] {
   const failed = questions.filter(({ after }) => after !== 1);
   return [...failed.filter(({ before }) => before === 1), ...failed.filter(({ before }) => before !== 1)];

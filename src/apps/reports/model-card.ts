@@ -115,7 +115,10 @@ It expects the environment's system prompt and observations, one chat turn each,
 `;
 }
 
-/** Random, before and after with intervals, as a Markdown table with a line that explains it. */
+/**
+ * Success of the random baseline, and before and after training, with intervals, as a Markdown table with a line that
+ * explains it.
+ */
 export function evaluationTable(result: TrainingResult): string {
   const evaluated = evaluatedRows(result);
   const rows = evaluated.map(

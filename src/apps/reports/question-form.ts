@@ -18,11 +18,11 @@ const FORMS: readonly (readonly [name: string, fits: (query: Query) => boolean])
 interface Query {
   readonly words: ReadonlySet<string>;
   readonly selects: number;
-  /** In the outermost FROM. */
+  /** Number of tables in the outermost FROM. */
   readonly tables: number;
 }
 
-/** "two tables", "count", …; "other" where there is no query. */
+/** The name of a question's form, such as "two tables" or "count"; "other" if there is no query. */
 export function questionForm(gold: { readonly query: string | null } | null): string {
   if (gold?.query == null) return "other";
   const tokens = tokenizeSql(gold.query);

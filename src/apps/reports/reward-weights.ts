@@ -1,6 +1,6 @@
 // Reward components with their weights, so that what is shown adds up to the total.
 
-/** A component's weight: the setting lists weights in the order of the reward functions, which is that of the log. */
+/** A component's weight: `weights` are in the order of the reward functions, and so are the logged names. */
 export function rewardWeight(
   name: string,
   logged: readonly string[],
@@ -9,7 +9,7 @@ export function rewardWeight(
   return weights?.length === logged.length ? weights[logged.indexOf(name)]! : 1;
 }
 
-/** "progress × 0.15"; without a weight of its own, "correctness". */
+/** A component's label: "progress × 0.15", or only "correctness" if its weight is 1. */
 export function rewardLabel(name: string, weight: number): string {
   const short = name.replace(/^reward_/, "").replaceAll("_", " ");
   return weight === 1 ? short : `${short} × ${Number(weight.toPrecision(3))}`;

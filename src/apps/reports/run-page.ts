@@ -77,7 +77,7 @@ export function runPage(records: RunRecords): string {
   return htmlPage(`${run} · SQLEnv`, sections.filter(Boolean).join("\n"));
 }
 
-/** The weights of the reward functions, in their order; null where all count as they are. */
+/** The weights of the reward functions, in their order; null if none are set. */
 export function weightsOf(config: Readonly<Record<string, unknown>> | null): readonly number[] | null {
   const weights = config?.reward_weights;
   return Array.isArray(weights) && weights.every(isNumber) ? weights : null;
@@ -219,7 +219,7 @@ function shortTime(seconds: number): string {
   return seconds < 10 ? `${seconds.toFixed(1)} s` : duration(seconds);
 }
 
-/** What differs from the nearest preset first; the rest folded. */
+/** The settings: first those that differ from the nearest preset; the rest is folded. */
 function settingsHtml(config: Readonly<Record<string, unknown>>): string {
   const { preset, changed, same } = changedSettings(config);
   const usual = preset === null ? "default" : `preset ${preset}`;

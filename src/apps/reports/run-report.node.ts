@@ -71,7 +71,7 @@ export async function writeReport(run: string | Run): Promise<WrittenReport> {
   return { files, headline: result ? headline(result) : null };
 }
 
-/** What `runTraining` writes about a finished run when it is given this as `report`, as `sqlenv train` does. */
+/** Writes the pages of a finished run; pass it to `runTraining` as `report`, as `sqlenv train` does. */
 export const trainingReport: ReportHook = {
   modelCard: (result, config) => modelCard({ result, config }),
   write: (run) => writeReport(run),

@@ -17,7 +17,10 @@ export interface StageTable {
   readonly rows: string[][];
 }
 
-/** Greedy accuracy by stage: one row per split and metric, narrow enough for a terminal. Null for results without. */
+/**
+ * Greedy accuracy by stage: one row per split and metric, narrow enough for a terminal. Null if the result has no
+ * accuracy.
+ */
 export function accuracyTable(result: TrainingResult): StageTable | null {
   const { accuracy = {}, self_taught = [] } = result;
   const stages = STAGES.filter((stage) => accuracy[stage]);
@@ -46,7 +49,7 @@ export function accuracyNote({ accuracy = {} }: TrainingResult): string {
   return `${counts.join(", ")}; 95 % intervals. Answers are judged by the environment; Spider's and BIRD's rules judge the last query that ran, as their evaluators do.`;
 }
 
-/** The change by each stage with paired tests: one row per metric. Null for results without. */
+/** The change by each stage with paired tests: one row per metric. Null if the result has no tests. */
 export function pairedTable(result: TrainingResult, isShort = false): StageTable | null {
   const { paired = [] } = result;
   const hardest = paired.some(({ place }) => place === "unseen") ? "unseen" : "seen";

@@ -23,7 +23,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return build(document.createElement(tag), props, children);
 }
 
-/** The same for SVG elements. */
+/** An SVG element, with the same arguments as `h`. */
 export function svg<K extends keyof SVGElementTagNameMap>(
   tag: K,
   props: Props = {},

@@ -60,7 +60,7 @@ export function splitByQuery<T extends Asked>(
   return questions.map((question) => ({ ...question, split: chosen.has(groupOf(question)) ? "eval" : "train" }));
 }
 
-/** Share of the questions that is held out for evaluation where a data set marks none. */
+/** Share of the questions that is held out for evaluation if a data set marks none. */
 const HELD_OUT = 0.1;
 
 /**

@@ -4,7 +4,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, st
 import { basename, dirname, join } from "node:path";
 import { hasEnded, processName } from "../process.node.ts";
 
-/** What must match to resume. */
+/** Facts about the server's file that must match to resume. */
 export interface PartInfo {
   readonly url: string;
   /** A strong ETag or the Last-Modified date, sent as If-Range. */

@@ -89,7 +89,7 @@ export function isRight(rows: Rows, gold: Gold): boolean {
 function keyOf(row: readonly Cell[]): string {
   return row
     .map((cell) => {
-      // All written the same way.
+      // NULL, an empty text and the words "null" and "none" are all written the same way.
       if (cell === null || (typeof cell === "string" && /^(?:|null|none)$/i.test(cell))) return "-";
       if (typeof cell === "string") return `'${cell.normalize("NFC").trim().toLowerCase().split(/\s+/).join(" ")}`;
       // A number and its text are the same value.

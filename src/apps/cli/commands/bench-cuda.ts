@@ -171,7 +171,7 @@ function runPeer(python: string, model: string, seconds: number, played: readonl
   }
 }
 
-/** Ours over theirs; null where the peer has no number. */
+/** Ratios of our numbers to the peer's; null if the peer has none. */
 function ratiosOf(ours: Ours, theirs: Peer) {
   const over = (a: number | undefined, b: number | undefined) => (a && b ? a / b : null);
   const rate = (size: number) => ours.sampling.find(({ batch_size }) => batch_size === size)?.decode_tokens_per_s;

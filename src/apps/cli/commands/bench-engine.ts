@@ -90,7 +90,7 @@ function runPeer(python: string, name: string, threads: number): Peer {
   }
 }
 
-/** Ours over theirs. */
+/** Ratios of our numbers to the peer's. */
 function ratiosOf(ours: EngineBench, theirs: Peer) {
   const sampling = (
     size: number,

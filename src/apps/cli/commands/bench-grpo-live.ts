@@ -35,7 +35,7 @@ interface LiveBench {
   readonly max_instructions: number | null;
   readonly steps: number;
   readonly sides: readonly LiveResult[];
-  /** The median step's seconds in the main thread over those with threads. */
+  /** Median seconds per step with environments in the main thread, divided by the median with threads. */
   readonly ratio: number | null;
 }
 
@@ -92,7 +92,7 @@ function startThreads(data: DataSet, config: GRPOConfig, threads: number): Promi
   return EnvironmentThreads.start(data, { threads, ahead });
 }
 
-/** A preset's settings without anything but GRPO steps: no SFT, no evaluation. */
+/** A preset's settings, reduced to GRPO steps: no SFT, no evaluation. */
 function settingsOf(options: LiveOptions): GRPOConfig {
   const { data, model, device, preset, config, questions, numGenerations, threads, environmentThreads } = options;
   const named = preset === undefined && config === undefined ? "spider-smollm2" : preset;

@@ -249,7 +249,7 @@ function since(before: ReturnType<typeof cpuSeconds>): ReturnType<typeof cpuSeco
 }
 
 interface PeerRecord extends StepRecord {
-  /** CPU seconds of all its threads. */
+  /** CPU seconds of all threads of the peer's process. */
   readonly cpu_s: number;
 }
 
@@ -303,7 +303,7 @@ class Peer {
     const child = spawn(python, [program], { stdio: ["pipe", "pipe", "pipe"] });
     const errors: string[] = [];
     child.on("error", (error) => errors.push(error.message));
-    child.stdin.on("error", () => {}); // the end of its output reports the failure
+    child.stdin.on("error", () => {}); // a failure is reported when the peer's output ends
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       errors.push(text);
       errors.splice(0, errors.length - 50);

@@ -96,7 +96,7 @@ function twinsLine({ twins }: BenchResult): string[] {
 /** Players that know the gold query: each question they fail is listed. */
 const KNOWING = new Set(["oracle", "teacher"]);
 
-/** Failed questions listed at most. */
+/** Maximum number of failed questions listed. */
 const LISTED = 20;
 
 /** Where answer and query disagree, and, for players that know the gold query, each failed question. */

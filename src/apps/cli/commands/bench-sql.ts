@@ -191,7 +191,7 @@ async function run(benchmark: "spider" | "bird", flags: BenchSqlFlags): Promise<
   }
 }
 
-/** What is measured. */
+/** What is measured: a player that explores, or a model that writes one query. */
 interface Subject {
   readonly name: string;
   readonly prompt_id?: string | undefined;

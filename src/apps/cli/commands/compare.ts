@@ -111,7 +111,10 @@ interface Contestant {
   readonly model: string | undefined;
 }
 
-/** Each named player, and each model no name has taken. A wrong name fails before anyone has played. */
+/**
+ * The named players, and a `model` player for each model that no named player uses. Wrong names fail before any
+ * episode.
+ */
 async function contestantsOf(flags: CompareFlags, models: readonly string[]): Promise<Contestant[]> {
   const left = [...models];
   const names = flags.player.split(",").map((name) => name.trim());
@@ -198,7 +201,7 @@ function write(folder: string, comparison: Comparison): string[] {
 }
 
 const MIN_COLUMN = 34; // characters; in narrower terminals the players are shown one below the other
-const SHOWN_LINES = 10; // of one turn
+const SHOWN_LINES = 10; // lines shown per turn
 
 function draw({ players, questions }: Comparison, { stepBudget }: CompareFlags, out: Output): void {
   const column = Math.floor(((process.stdout.columns || 120) - 3 * (players.length - 1)) / players.length);

@@ -14,7 +14,10 @@ interface CheckFlags {
   readonly json?: boolean;
 }
 
-/** Exits with 1 if something failed. Questions a published set is known to lose are counted, but are no failures. */
+/**
+ * Exits with 1 if something failed. Questions of published data sets that are known to be unusable are counted, but are
+ * not failures.
+ */
 export function checkCommand(): Command {
   return new Command("check")
     .description("open every database and run every gold query")

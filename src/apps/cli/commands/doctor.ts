@@ -48,7 +48,7 @@ export function doctorCommand(): Command {
 
 interface Fit {
   readonly model: string;
-  /** Bytes needed at least for each use, and whether they fit. */
+  /** Minimum bytes for each use, and whether they fit. */
   readonly sampling: Need;
   readonly adapters: Need;
   readonly all_weights: Need;
@@ -63,7 +63,7 @@ interface Need {
 function whatFits(gpu: { readonly memory: number; readonly precision: Precision } | undefined): Fit[] {
   const place: MemoryPlace = gpu ? { device: "cuda", ...gpu } : { device: "cpu" };
   const room = gpu ? 0.94 * gpu.memory : cpuMemory();
-  // A GPU's batches and caches shrink to what fits; the CPU engine has fixed ones.
+  // On a GPU, batches and caches shrink to what fits; on the CPU their sizes are fixed.
   const least = { place, recompute: true, ...(gpu && { rows: 1_024, cacheTokens: 8_192 }) };
   return Object.entries(KNOWN_MODELS).map(([model, { config }]) => {
     const need = (options: { readonly trains: boolean; readonly lora?: LoraSpec }): Need => {

@@ -1,4 +1,5 @@
-// `sqlenv mcp`: MCP on stdin and stdout, for desktop assistants: the environment's questions, or a database of one's own.
+// `sqlenv mcp`: MCP on stdin and stdout, for desktop assistants: the environment's questions, or the user's own
+// database.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";

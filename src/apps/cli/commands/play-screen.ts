@@ -122,7 +122,7 @@ export function drawEnd(
   return lines.join("\n");
 }
 
-/** How far a wrong number or list is off. */
+/** Says how far off a wrong number or list is. */
 function comparison(given: string, { gold_answer, answer_type }: QuestionRecord): string {
   if (isLastReference(given)) return "";
   const [ours, right] = [given, gold_answer].map((text) => (text.trim() === "" ? Number.NaN : Number(text)));

@@ -55,7 +55,7 @@ interface Options extends DeviceFlags, Pick<PromptFlags, "prompt" | "shots"> {
 
 export function sftCommand(): Command {
   const command = new Command("sft")
-    .alias("warmup") // its name of before
+    .alias("warmup") // its former name
     .description("supervised fine-tuning (SFT) on transcripts; only the model's own replies have a loss")
     .option("--model <name>", "a model folder, a GGUF file, ollama:NAME, a name on the Hub, or starter")
     .option("--recipe <file>", "YAML: a model made from scratch, its sizes, stages and steps; in place of --model")
@@ -107,7 +107,7 @@ async function run(options: Options): Promise<void> {
   await fineTune({ ...options, model: options.model! }, out);
 }
 
-/** Makes a model by a recipe. */
+/** Makes a model from a recipe. */
 async function follow(recipe: Recipe, options: Options, out: Output): Promise<void> {
   const signal = interruptSignal();
   const start = performance.now();
@@ -124,7 +124,7 @@ async function follow(recipe: Recipe, options: Options, out: Output): Promise<vo
   if (report.interrupted) process.exitCode = interruptedCode(signal);
 }
 
-/** Progress on a terminal; elsewhere every tenth step is a line of the log. */
+/** Shows progress on a terminal; elsewhere prints every tenth step. */
 function show(line: string, step: number, out: Output): void {
   if (process.stderr.isTTY) out.progress(line);
   else if (step % 10 === 0) out.line(line);

@@ -100,7 +100,7 @@ export function typedSettings(flags: ConfigFlags): Record<string, unknown> {
   return typed;
 }
 
-/** A flag's text as the value it means: numbers, true, null, lists between commas, YAML for the rest. */
+/** Parses a flag's text as YAML (numbers, true, null); settings that are lists take values between commas. */
 function readValue(key: string, text: string): unknown {
   const { type, default: fallback } = SETTINGS[key] ?? {};
   if (type === "string" && typeof fallback === "string") return text;
@@ -112,7 +112,10 @@ function readValue(key: string, text: string): unknown {
   }
 }
 
-/** The settings of preset, file and flags together; `onDeprecated` is told of old names, `onPreset` of a preset that was not named. */
+/**
+ * Merges the settings of preset, file and flags. Calls `onDeprecated` about old names, and `onPreset` about a preset
+ * that the user did not name.
+ */
 export function configOf(
   flags: ConfigFlags,
   onDeprecated?: (line: string) => void,
@@ -131,12 +134,12 @@ export function configOf(
   );
 }
 
-/** Whether a file says everything itself, as a run's config.yaml does. */
+/** Whether a file needs no preset, because it has most settings, as a run's config.yaml does. */
 function isComplete(settings: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(settings).length > CONFIG_KEYS.length / 2;
 }
 
-/** The preset for a model that was named without one: of its size, or the starter's where no model was named. */
+/** The preset if the user names none: one for the model's size, or the starter's if no model is named either. */
 function presetOf(model: unknown): string {
   return typeof model === "string" ? presetFor(model, parametersOf(model)) : "starter";
 }
@@ -156,7 +159,7 @@ function parametersOf(model: string): number | undefined {
     if (!file || !existsSync(file)) return undefined;
     return parameterCount(parseConfig(JSON.parse(readFileSync(file, "utf8")), file));
   } catch {
-    return undefined; // loading it says what is wrong
+    return undefined; // loading the model will report the error
   }
 }
 
@@ -170,7 +173,9 @@ function presetLines(preset: string, model: unknown, file: string | undefined): 
     : [`settings not in ${file} are those of the preset ${preset} (--preset names another)`];
 }
 
-/** The settings that replace those of a run that is resumed: the typed ones, unless a preset or a file is named too. */
+/**
+ * Settings that replace those of a resumed run: only the flags, or all settings if a preset or a file is also given.
+ */
 export function resumeSettings(flags: ConfigFlags, onDeprecated: (line: string) => void): GRPOConfigInput {
   if (flags.preset !== undefined || flags.config !== undefined) return configOf(flags, onDeprecated);
   const { settings, note } = renameSettings(typedSettings(flags));

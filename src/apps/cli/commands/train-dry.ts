@@ -1,4 +1,5 @@
-// `sqlenv train --dry-run`: the settings as they would be, what will happen, and what memory and time that would take.
+// `sqlenv train --dry-run`: prints the resolved settings, the stages that would run, and the memory and time they would
+// take.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SqlEnvError } from "../../../errors.ts";
@@ -47,7 +48,10 @@ import {
 } from "../terminal/output.ts";
 import { minutes } from "./train-screen.ts";
 
-/** Prints what a training would take; where the model is here and fits, one step is run and discarded, to measure it. */
+/**
+ * Prints what a training would take. If the model is on this machine and fits into memory, one step is run, measured
+ * and discarded.
+ */
 export async function dryRun(
   config: GRPOConfig,
   data: DataSet,
@@ -120,20 +124,20 @@ function tellSettings(config: GRPOConfig, out: Output): void {
   out.line(wrapWords(`  ${texts.join(", ")}`, Math.min(terminalWidth(), 80)));
 }
 
-/** A setting's value, short: lists with commas, small numbers with an exponent. */
+/** A setting's value in short form: lists with commas, small numbers with an exponent. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return value.join(",");
   if (typeof value === "number" && value !== 0 && Math.abs(value) < 0.001) return value.toExponential();
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Seconds of a step of each kind. */
+/** Seconds per step of GRPO and of SFT. */
 interface StepTimes {
   readonly step_time: number;
   readonly sft_step_time: number;
 }
 
-/** Says how long SFT and GRPO take; their seconds. */
+/** Prints how long SFT and GRPO take; returns the sum in seconds. */
 function tellTime(
   { sft_steps, self_taught_rounds }: GRPOConfig,
   total_steps: number,
@@ -152,13 +156,13 @@ function tellTime(
   return seconds;
 }
 
-/** "every evaluation question is played greedily and sampled" */
+/** A phrase such as "every evaluation question is played greedily and sampled". */
 function evaluationWords({ final_eval_episodes, final_eval_sampled_episodes: sampled }: GRPOConfig): string {
   const what = final_eval_episodes === null ? "every evaluation question is" : "evaluation questions are";
   return `${what} played greedily${sampled === 0 ? "" : sampled === null ? " and sampled" : `, ${sampled} also sampled`}`;
 }
 
-/** Where the weights are, or how to get them. */
+/** Prints where the weights are, or how to get them. */
 function tellWeights({ model_name }: GRPOConfig, folder: string | undefined, out: Output): void {
   const name = printable(model_name);
   if (folder) {
@@ -187,7 +191,7 @@ async function shapeOf({ model_name }: GRPOConfig, folder: string | undefined): 
   return KNOWN_MODELS[model_name]?.config;
 }
 
-/** The GPU of this machine; one of an unknown kind gets the speeds of the kind nearest in memory. */
+/** This machine's GPU; if its model is unknown, the speeds are those of the known GPU nearest in memory. */
 function gpuHere({ precision, max_gpu_memory }: GRPOConfig): GpuClass | undefined {
   try {
     const { name, memory: all, capability } = openGpu().gpu;
@@ -246,11 +250,11 @@ interface Work {
   readonly config: GRPOConfig;
   readonly model: ModelConfig;
   readonly total_steps: number;
-  /** Of all evaluations. */
+  /** Number of episodes in all evaluations. */
   readonly episodes: number;
 }
 
-/** The same training on common GPUs. */
+/** Prints what the same training would take on common GPUs. */
 function tellGpus(plans: readonly GpuPlan[], { config, model, total_steps, episodes }: Work, out: Output): void {
   out.line("on other GPUs, estimated to a factor of two, SFT and evaluations included:");
   const whole = (name: string, step: number) => {
@@ -266,12 +270,12 @@ function tellGpus(plans: readonly GpuPlan[], { config, model, total_steps, episo
   out.line(drawTable(["GPU", "precision", "needs", "would use", "a step", "in all"], rows));
 }
 
-/** The plans with the key that --json has always had. */
+/** The plans for --json, which keeps its former key for the GPU. */
 function inOldTerms(plans: readonly GpuPlan[]) {
   return plans.map(({ gpu, ...plan }) => ({ card: gpu, ...plan }));
 }
 
-/** Seconds of one step of each kind, measured here. */
+/** Measures one step of GRPO and, if the config has SFT, one of SFT. */
 async function measuredSteps(
   config: GRPOConfig,
   data: DataSet,
@@ -283,7 +287,7 @@ async function measuredSteps(
     const timings: TimingLine[] = [];
     const once = { ...config, max_steps: 1, eval_steps: 0 };
     const callbacks = [{ on_step_end: (_: unknown, { timing }: { timing: TimingLine }) => void timings.push(timing) }];
-    await new GRPOTrainer({ model, data, config: once, rewardFuncs, callbacks }).train(); // kept in memory only
+    await new GRPOTrainer({ model, data, config: once, rewardFuncs, callbacks }).train(); // with its store in memory
     const [{ step_time, sampling, training }] = timings as [TimingLine];
     const { peak } = await model.engine.memory();
     out.line(

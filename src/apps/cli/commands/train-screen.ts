@@ -32,10 +32,10 @@ import {
 } from "../../reports/index.ts";
 import { counted, drawTable, formatNumber, type Output, printable, styled } from "../terminal/output.ts";
 
-/** Least number of transcripts, and of comparisons of training and evaluation questions, however short a training is. */
+/** Minimum numbers of transcripts, and of comparisons of training and evaluation questions, in a short training. */
 const LEAST = { transcripts: 4, comparisons: 2 };
 
-/** What progress lines begin with, where the phase's own name says less. */
+/** Labels of progress lines, for phases whose own name says too little. */
 const LABELS: Readonly<Partial<Record<Phase, string>>> = {
   base: "untrained",
   sft: "SFT",
@@ -57,7 +57,7 @@ export class TrainingScreen implements TrainerCallback {
   constructor(out: Output) {
     this.#out = out;
     if (!process.stderr.isTTY) return;
-    // Something moves while a model loads or the first step is played.
+    // Redraws regularly, so that something moves while a model loads or the first step is played.
     this.#timer = setInterval(() => this.#draw(), 120);
     this.#timer.unref();
   }
@@ -103,7 +103,7 @@ export class TrainingScreen implements TrainerCallback {
     this.#progress(`${drawBar(done / total)} ${text}`);
   }
 
-  /** A step of SFT, of a known number or not: on a terminal each, in a log the first and every tenth. */
+  /** Prints an SFT step; `total` is null if unknown. A terminal shows every step, a log the first and every tenth. */
   sftStep(phase: Phase, { step, loss }: SftStep, total: number | null): void {
     const of = total === null ? "" : `/${formatNumber(total)}`;
     const line = `${LABELS[phase]}: step ${formatNumber(step)}${of}, loss ${loss.toFixed(3)}`;
@@ -112,7 +112,7 @@ export class TrainingScreen implements TrainerCallback {
     else if (step === 1 || step % 10 === 0 || step === total) this.#out.line(line);
   }
 
-  /** What a stage before GRPO learned from. */
+  /** Prints what a self-taught round learned from. */
   stageEnd(name: string, report: StageReport | SelfTaughtReport): void {
     if ("solved" in report)
       this.#out.line(`${name.replace(/^self-taught-/, "self-taught round ")}: ${selfTaughtText(report)}`);
@@ -134,7 +134,7 @@ export class TrainingScreen implements TrainerCallback {
     ];
     const rate = `${formatNumber(Math.round(timing.tokens_per_s))} tokens/s`;
     const time = [`${timing.step_time.toFixed(1)} s`, `${minutes(left)} left`];
-    // A terminal has one line that changes and keeps every tenth; a log has them all.
+    // A terminal overwrites one line with every step and keeps every tenth; a log gets all of them.
     if (process.stderr.isTTY && step !== total_steps)
       this.#progress([`${drawBar(step / total_steps)} ${parts[0]}`, ...parts.slice(1), ...time].join("  "));
     else this.#shown = "";
@@ -146,13 +146,13 @@ export class TrainingScreen implements TrainerCallback {
     this.#out.line(styled("yellow", `step ${step}: ${message}; ${remedy}`));
   }
 
-  /** What the model can do before it is trained. */
+  /** Prints the model's pass@k before training. */
   passAtK(measured: PassAtK, warning: Warning | null): void {
     this.#out.line(passAtKText(measured));
     if (warning) this.#out.line(styled("yellow", `${warning.message}; ${warning.remedy}`));
   }
 
-  /** The live callback of a training of `total` steps, on this screen. */
+  /** Makes a live callback for a training of `total` steps that prints to this screen. */
   live(total: number, rewards: readonly RewardPoint[] = []): LiveVisualizationCallback {
     const every = (steps: number, least: number) => Math.max(1, Math.min(steps, Math.round(total / least)));
     return new LiveVisualizationCallback({

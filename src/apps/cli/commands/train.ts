@@ -1,4 +1,4 @@
-// `sqlenv train`: a model gets better at answering questions, and a folder shows it.
+// `sqlenv train`: trains a model to answer questions, and writes a run folder that shows what it learned.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Command } from "commander";
@@ -140,12 +140,12 @@ function rewardsOf(run: string): RewardPoint[] {
         const { step, reward } = JSON.parse(line) as Partial<RewardPoint>;
         return step === undefined || reward === undefined ? [] : [{ step, reward }];
       } catch {
-        return []; // the last line of a killed run
+        return []; // a killed run may end with an incomplete line
       }
     });
 }
 
-/** What is trained on, and how its databases are split. */
+/** Describes the data of a training and how its databases are split. */
 function preparedLines({ data, config, split, heldOut }: PreparedTraining): string[] {
   const overlap = overlapWarning(split);
   const levels = config.difficulty_filter.join(" or ");
@@ -177,7 +177,7 @@ function modelLine({ engine }: LoadedModel, name: string, { model_name }: GRPOCo
   return `${printable(model_name)}${from}: ${formatNumber(parameters)} parameters${learned}, ${variant}, ${threads} threads`;
 }
 
-/** Says in warnings.jsonl that output was dropped, since the output itself cannot. */
+/** Records in warnings.jsonl that output was dropped, since that cannot be printed. */
 function lostOutputWarnings(lost: readonly LostOutput[], append: (warning: Warning) => void): TrainerCallback {
   let told = 0;
   return {
@@ -192,7 +192,7 @@ function lostOutputWarnings(lost: readonly LostOutput[], append: (warning: Warni
   };
 }
 
-/** The dashboard of this run, where one is wanted. */
+/** Starts the run's dashboard if one is requested. */
 async function dashboardOf(run: string, flags: TrainFlags, out: Output): Promise<DashboardServer | null> {
   const { dashboard, dashboardPort: port, dashboardHost: host } = flags;
   return dashboard || port !== undefined || host !== undefined

@@ -63,9 +63,9 @@ export async function playerNamed(name: string, flags: PlayerFlags): Promise<Loa
 
 /** Default context length, the turn included, unless the model's window is shorter. */
 const CONTEXT_TOKENS = 2048;
-/** With examples: three of them take over a thousand tokens. */
+/** Default context length with examples: three of them take over a thousand tokens. */
 const CONTEXT_WITH_EXAMPLES = 4096;
-/** Default new tokens per turn: of a local model, and of an endpoint's, which may think first. */
+/** Default number of new tokens per turn: for a local model, and for a model at an endpoint, which may think first. */
 const TURN_TOKENS = { model: 256, chat: 1024 };
 
 /** New tokens per turn: the flag's, or the player's default. */
@@ -137,14 +137,16 @@ function lengthsOf({ maxContextTokens, maxNewTokens }: PlayerFlags, { shots, cus
   return { max_context_tokens, max_new_tokens };
 }
 
-/** The context's length: the given one, which must fit the window, or the usual one cut to it. */
+/**
+ * The length of the context: the given one, which must fit the model's window, or the default, capped to the window.
+ */
 export function contextWithin(window: number, given: number | undefined, usual: number): number {
   if (given === undefined) return Math.min(usual, window);
   if (given <= window) return given;
   throw new UsageError({ what: `--max-context-tokens exceeds the model's window of ${window}`, value: given });
 }
 
-/** Adds the options of players that are language models, and the device's. */
+/** Adds the options of players that are language models, and the device options. */
 export function addPlayerOptions(command: Command): Command {
   command
     .optionsGroup("Model options (players chat and model):")

@@ -1,7 +1,7 @@
 // Tables drawn with box characters, fitted to the terminal.
 import { printable, styled, width } from "./output.ts";
 
-const MIN_COLUMN = 4; // characters a column is narrowed to at most
+const MIN_COLUMN = 4; // minimum width of a narrowed column, in characters
 
 export interface BoxOptions {
   /** Maximum length of a line. */

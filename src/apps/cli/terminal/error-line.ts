@@ -41,7 +41,7 @@ export function explain(error: unknown): Explanation {
   return { line: `error: ${shown(words ? `${words}: ${path}` : messageOf(error))} (${code})`, exitCode: FAILED };
 }
 
-/** What is wrong with the path of a system error, where nothing said more. */
+/** Messages for system errors about a path that nothing else has explained. */
 const SYSTEM_ERRORS: Readonly<Record<string, string>> = {
   ENOENT: "no such file or folder",
   ENOTDIR: "a part of the path is a file, not a folder",

@@ -10,20 +10,21 @@ export function invocation(
   env: Readonly<Record<string, string | undefined>> = process.env,
   script = process.argv[1] ?? "",
 ): string {
-  // npm sets these for its scripts; in a clone of this package it has the script `sqlenv`.
+  // npm sets these variables for its scripts; a clone of this package has a script named `sqlenv`.
   if (env.npm_lifecycle_event !== undefined && env.npm_lifecycle_event !== "npx" && env.npm_package_name === "sqlenv")
     return "npm run -s sqlenv --";
   if (env.npm_execpath !== undefined) return "npx sqlenv";
   const path = script.replaceAll("\\", "/");
   if (/\/node_modules\/\.bin\/sqlenv$/.test(path)) return isOnPath(script, env) ? "sqlenv" : "npx sqlenv";
   if (/\/sqlenv$/.test(path) || path === "") return "sqlenv";
+  // On Windows, npm's shims run this file by its own path.
   if (path.includes("/node_modules/sqlenv/"))
-    return path.startsWith(`${process.cwd().replaceAll("\\", "/")}/`) ? "npx sqlenv" : "sqlenv"; // Windows' shims name the file itself
+    return path.startsWith(`${process.cwd().replaceAll("\\", "/")}/`) ? "npx sqlenv" : "sqlenv";
   const near = relative(process.cwd(), script);
   return /(?:^|\/)apps\/cli\/main\.js$/.test(path) ? `node ${near.startsWith("..") ? script : near}` : "sqlenv";
 }
 
-/** A text whose `sqlenv …` commands begin as the user began. */
+/** Rewrites the `sqlenv …` commands in a text to start the way the user started this program. */
 export function asTyped(text: string, prefix = invocation()): string {
   return prefix === "sqlenv" ? text : text.replace(NAMED, `${prefix} `);
 }

@@ -26,7 +26,10 @@ export function watchOutputs(): void {
   }
 }
 
-/** From now on the command continues without output that cannot be written, since it does more than print. Failed streams are added to the list. */
+/**
+ * From now on the command continues if its output can no longer be written, for commands that do more than print.
+ * Failed streams are added to the returned list.
+ */
 export function surviveLostOutput(): readonly LostOutput[] {
   lost ??= [];
   return lost;

@@ -4,7 +4,10 @@ import { asTyped, invocation } from "./invocation.ts";
 
 export interface Output {
   readonly json: boolean;
-  /** A line for people to read: on a terminal wrapped at words, and commands begin as the user began. */
+  /**
+   * Prints a line for people: wrapped at words on a terminal, with commands that start the way the user started this
+   * program.
+   */
   line(text?: string): void;
   /** The command's result as one JSON object; printed only with --json. */
   result(value: unknown): void;
@@ -109,7 +112,7 @@ export function drawTable(
   return lines.map((line) => " ".repeat(indent) + line).join("\n");
 }
 
-const MIN_CELL = 6; // characters a column is narrowed to at most
+const MIN_CELL = 6; // minimum width of a narrowed column, in characters
 
 /** Narrows the widest columns, one character at a time, until all of them fit. */
 function narrowed(wanted: readonly number[], room: number): number[] {
@@ -143,7 +146,7 @@ function wrapCell(text: string, columns: number): string[] {
   return [...lines, line.trimEnd()];
 }
 
-/** Columns of the terminal; no limit where stdout is none. */
+/** Columns of the terminal; infinite if stdout is not a terminal. */
 export function terminalWidth(): number {
   return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
 }

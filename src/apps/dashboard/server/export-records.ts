@@ -8,8 +8,8 @@ export interface ExportedRun {
   readonly comparison: Comparison;
   /** All questions of the last evaluation, or as many as fit, the wrong ones first. */
   readonly evaluation: EvaluationEpisodes | null;
-  /** Of the questions in this file. */
+  /** Gold of the questions in this file. */
   readonly gold: GoldAnswers | null;
-  /** All of them, or whole groups sampled evenly over the steps. */
+  /** All episodes, or whole groups sampled evenly over the steps. */
   readonly episodes: readonly EpisodeLine[];
 }

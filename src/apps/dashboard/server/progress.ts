@@ -58,7 +58,7 @@ export function latestEvaluation(
       ci_method: split === "unseen" ? "cluster_t_by_database" : "wilson",
       mean_reward: value("reward"),
       mean_steps: value("steps"),
-      // Not in metrics.jsonl.
+      // metrics.jsonl does not have this.
       tries: 1,
       solved_in_tries: null,
       behaviour: { described_first: null, answers_seen: null, steps_to_solve: null, repeats: null },

@@ -8,7 +8,7 @@ import type { QuestionDetail, QuestionRow } from "./schemas.ts";
 
 export interface QuestionRecords {
   readonly comparison: Comparison;
-  /** Null in runs of versions that kept the compared questions only. */
+  /** Null in runs of older versions, which stored only the compared questions. */
   readonly evaluation: EvaluationEpisodes | null;
   readonly gold: GoldAnswers | null;
 }

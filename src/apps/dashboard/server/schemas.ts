@@ -152,12 +152,12 @@ export interface EpisodeNeighbours {
   readonly total: number;
 }
 
-/** An episode by its number, with what would have been right. */
+/** An episode by its number, with the question's gold. */
 export interface NumberedEpisode {
   readonly n: number;
   readonly episode: EpisodeLine;
   readonly gold: GoldAnswer | null;
-  /** In the list that was asked for. */
+  /** Its neighbours in the requested list. */
   readonly neighbours?: EpisodeNeighbours;
 }
 

@@ -195,7 +195,7 @@ export class WatchedRun {
     }
   }
 
-  /** The same questions by each player so far. */
+  /** The compared questions, each with the episodes of the players so far. */
   comparison(): Comparison {
     const whole = this.#file("comparison.json", comparisonSchema);
     if (whole) return whole;
@@ -213,7 +213,7 @@ export class WatchedRun {
     return { players: played.map(({ player }) => player), questions };
   }
 
-  /** What the evaluation's questions are listed from. */
+  /** The records from which the evaluation's questions are listed. */
   questionRecords(): QuestionRecords {
     const [before, after] = [this.#episodesOf("before"), this.#episodesOf("after")];
     const evaluation = before ? { before, after: after ?? [] } : null;

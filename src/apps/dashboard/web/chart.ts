@@ -37,7 +37,7 @@ export interface ChartStyle {
   readonly axis: XAxis;
   readonly log: boolean;
   readonly range: Range | null;
-  /** Where the x axis ends at least, such as the planned steps. */
+  /** Minimum end of the x axis, such as the number of planned steps. */
   readonly until?: number | null;
 }
 
@@ -257,7 +257,7 @@ export class Chart {
       if (Math.abs(clientX - from) > CLICK_REACH) return; // a drag, which zooms
       clearTimeout(timer);
       const at = plot.posToIdx(clientX - over.getBoundingClientRect().left);
-      // Only a zoomed chart needs its double click.
+      // Only a zoomed chart reacts to a double click, so only there a single click has to wait.
       if (this.#style.range) timer = window.setTimeout(() => this.#pick(at), DOUBLE_CLICK);
       else this.#pick(at);
     });

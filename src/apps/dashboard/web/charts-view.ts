@@ -64,7 +64,7 @@ export function chartsView(context: Context): View {
   const drawAll = () => {
     for (const drawn of charts.values()) draw(drawn);
   };
-  /** Charts further down are drawn when nothing else is to do, so that none is empty on paper or when scrolled to. */
+  /** Charts further down are drawn when the browser is idle, so that none is empty when printed or scrolled to. */
   const drawLater = () => {
     const next = [...charts.values()].find(({ isDrawn, chart }) => !isDrawn && chart.element.isConnected);
     if (!next || isGone) return;

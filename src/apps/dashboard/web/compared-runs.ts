@@ -9,7 +9,7 @@ export function comparedRuns(current: string): readonly string[] {
   return ids.map(decoded).filter((id) => id !== current);
 }
 
-/** Changes them; the frame's links follow. */
+/** Changes the compared runs; the links of the page's frame are updated. */
 export function setComparedRuns(runs: readonly string[]): void {
   setParams({ with: runs.map(encodeURIComponent).join(",") });
   window.dispatchEvent(new Event("comparedchange"));

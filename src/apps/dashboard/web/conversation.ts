@@ -12,7 +12,7 @@ import { type Child, h } from "../../web-shared/dom.ts";
 const SHOWN_TEXT = 4000;
 
 export interface ConversationOptions {
-  /** For side-by-side columns. @default false */
+  /** Use a narrow layout, for side-by-side columns. @default false */
   readonly compact?: boolean;
   /** The turn to mark as the first that differs from another episode. */
   readonly differsAt?: number | null;

@@ -6,7 +6,7 @@ import { type EpisodeQuery, SORT_KEYS, VERDICTS } from "../server/schemas.ts";
 export const PAGE = 50;
 export const DIFFICULTIES: readonly Difficulty[] = ["easy", "medium", "hard"];
 
-/** Reads a query from a URL's parameters; values that mean nothing are left out. */
+/** Reads a query from a URL's parameters; invalid values are ignored. */
 export function queryOf(params: URLSearchParams): EpisodeQuery {
   const whole = (key: string) => (/^\d+$/.test(params.get(key) ?? "") ? Number(params.get(key)) : undefined);
   const values = {
@@ -24,7 +24,7 @@ export function queryOf(params: URLSearchParams): EpisodeQuery {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as EpisodeQuery;
 }
 
-/** A query as parameters; undefined for what is as usual. */
+/** A query as URL parameters; undefined for default values. */
 export function paramsOf(query: EpisodeQuery): Readonly<Record<string, string | number | undefined>> {
   const { text, from_step, to_step, verdict, difficulty, actions, sort, descending, offset } = query;
   return {

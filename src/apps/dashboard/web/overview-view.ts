@@ -1,4 +1,4 @@
-// The overview: whether it learned, on unseen databases, by how much, and how its behaviour changed.
+// The overview: whether the model learned, by how much on unseen databases, and how its behaviour changed.
 import type { EpisodeRecord, Summary } from "../../../gym/evaluation/index.ts";
 import type { EvaluationSplit } from "../../../rl/run/records.ts";
 import type { ActionStats } from "../../reports/action-stats.ts";
@@ -115,7 +115,7 @@ function heroOf({ tone, word, sentence, footnote }: Verdict): Child {
   ];
 }
 
-/** How the training episodes of each step went, as areas. */
+/** The behaviour of the training episodes of each step, as stacked areas. */
 function behaviourAreas({ logs: { habits }, summary }: RunModel): Child {
   const rows = (habits.step ?? []).map(
     (_, i) =>
@@ -167,7 +167,7 @@ function sentenceCase(text: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Random, before and after as bars with intervals. */
+/** Success of the random baseline, and before and after training, as bars with intervals. */
 function evaluationBars(summary: RunSummary): Child {
   const { random, before, now, state, now_step } = summary;
   const last = state === "finished" ? "after" : now_step === null ? "now" : `step ${now_step}`;
@@ -219,7 +219,7 @@ function sampledNote({ before, now }: RunSummary): Child {
   return h("p", { class: "note" }, `Sampled as in training, unseen databases: ${percent(was)} → ${percent(is)}.`);
 }
 
-/** Action sequences at the start and at the end. */
+/** The most frequent action sequences at the start and at the end of training. */
 function behaviourChange(summary: RunSummary): Child {
   const { early, late, episodes, state } = summary;
   const now = state === "finished" ? "at the end" : "now";

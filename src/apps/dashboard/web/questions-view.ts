@@ -1,4 +1,5 @@
-// The questions of the last evaluation, before and after training, with the gold; failures first found by form.
+// The questions of the last evaluation, before and after training, with their gold; grouped by form, the forms with the
+// most failures first.
 
 import { countBy } from "../../reports/evaluated-questions.ts";
 import { exampleQuestion } from "../../reports/example-question.ts";

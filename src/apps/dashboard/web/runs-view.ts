@@ -1,4 +1,4 @@
-// Compares runs: results, which are overlaid in the charts, and differing settings.
+// Compares runs: their results, which of them the charts overlay, and the settings that differ.
 
 import type { Evaluation } from "../../../rl/run/records.ts";
 import { withInterval } from "../../reports/evaluation-summary.ts";
@@ -144,7 +144,7 @@ function matching(runs: readonly RunListing[], filter: string, current: string):
   });
 }
 
-/** As given, or sorted; runs without a value come last. */
+/** The runs in the given order, or sorted by a column; runs without a value come last. */
 function inOrder(runs: readonly RunListing[], sorted: SortColumn | null): readonly RunListing[] {
   if (!sorted) return runs;
   const { key, descending } = sorted;
@@ -156,7 +156,7 @@ function inOrder(runs: readonly RunListing[], sorted: SortColumn | null): readon
   });
 }
 
-/** What the table of settings shows at first. */
+/** Says what the table of settings shows at first. */
 function aboutSettings({ preset }: RunListing, runs: number): string {
   if (runs > 1) return "that differ between the selected runs";
   return preset?.name ? `that differ from the preset ${preset.name}` : "that differ from the defaults";

@@ -68,7 +68,7 @@ export function createDatabaseView(client: Client, run: (work: () => Promise<voi
   };
 }
 
-/** How the tables hang together: every foreign key as a button that opens the table it refers to. */
+/** The relations between the tables: every foreign key as a button that opens the table it refers to. */
 function keysNode(schema: readonly SchemaTable[], open: (table: string) => void): HTMLElement | null {
   const keys = schema.flatMap(({ name, columns }) =>
     columns.flatMap(({ name: column, target }) => (target ? [{ from: `${name}.${column}`, target }] : [])),

@@ -44,7 +44,7 @@ export class EpisodeRunner {
   /** The player that took every step of this episode. */
   #player: { readonly key: string; readonly policy: Policy } | undefined;
 
-  /** `model` makes the player that asks the model. */
+  /** `model` makes the player that samples from the loaded language model. */
   constructor(model: (choice: PlayerChoice) => Player) {
     this.#model = model;
   }
@@ -100,7 +100,9 @@ export class EpisodeRunner {
     return { sql: gold_sql, answer: gold_answer };
   }
 
-  /** Rows of a table for the database view; not before the end: a player has to look for itself. */
+  /**
+   * Rows of a table for the database view; refused before the episode ends, since players must explore by themselves.
+   */
   browse({ table: name, offset }: Calls["browse"]["params"]): TableRows {
     const { database } = this.#environment;
     if (!this.#last!.done && !this.#revealed)

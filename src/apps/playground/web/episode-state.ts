@@ -123,7 +123,7 @@ export class EpisodeState {
     await this.#runStep(() => this.#client.call("act", action));
   }
 
-  /** One step of a player; false when it has none. */
+  /** Lets a player take one step; false if it takes none. */
   async playStep(choice: PlayerChoice): Promise<boolean> {
     let stepTaken = false;
     await this.#runStep(async () => {

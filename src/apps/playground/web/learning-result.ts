@@ -3,7 +3,7 @@ import type { Evaluation } from "./worker-protocol.ts";
 
 type Score = Pick<Evaluation, "right" | "of">;
 
-/** Before against after; says that it learned only if the difference is more than chance would make it. */
+/** Compares before and after; says that the model learned only if the difference is larger than chance explains. */
 export function learningResult(before: Score, after: Score): string {
   const tested = `right on ${before.right} of ${before.of} test questions before, on ${after.right} after`;
   return isMoreThanChance(before, after) ? `It learned: ${tested}.` : `${tested[0]!.toUpperCase()}${tested.slice(1)}.`;

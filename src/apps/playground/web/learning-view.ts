@@ -63,7 +63,7 @@ export class LearningView {
     this.#compare(before, after, `After ${count(steps, "step")} of training`);
   }
 
-  /** After a training, successful or not. */
+  /** Hides the progress bar after a training, successful or not. */
   close(): void {
     this.#bar.hidden = true;
   }

@@ -20,7 +20,7 @@ import type { Calls, Evaluation, ModelFacts, PlayerChoice, TrainingChoice, Worke
 /** Questions of a test, before, during and after training. */
 const TEST_QUESTIONS = 16;
 
-/** Tests during a training, at most; one takes about as long as half a step. */
+/** Maximum number of tests during a training; one takes about as long as half a step. */
 const TESTS = 10;
 
 export class LoadedModel {
@@ -35,7 +35,7 @@ export class LoadedModel {
     this.facts = { name, ...model.facts };
   }
 
-  /** From the URL of a folder, or from the files of one. */
+  /** Loads a model from the URL of a folder, or from the files in one. */
   static async load(from: string | readonly File[], emit: (event: WorkerEvent) => void): Promise<LoadedModel> {
     const onProgress = (received: number, total: number) => emit({ event: "loading", received, total });
     if (typeof from === "string") {

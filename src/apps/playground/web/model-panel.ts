@@ -1,4 +1,4 @@
-// The model: loaded on request, trained by the one button at the top or with settings of one's own.
+// The model panel: loads the model on request, and trains it by the one button at the top or with custom settings.
 import { $, h } from "../../web-shared/dom.ts";
 import type { EpisodeState } from "./episode-state.ts";
 import { LearningView } from "./learning-view.ts";
@@ -15,7 +15,7 @@ export interface ModelPanel {
 /** The default learning rate for a user's model; the page's default is for the small starter model. */
 const OWN_RATE = "1e-4";
 
-/** What "Watch it learn" trains on, and the question it shows: one of a database without training questions. */
+/** What "Watch it learn" trains on, and the question it shows, whose database has no training questions. */
 const DEMO: { readonly data: DataChoice; readonly question: string } & Omit<TrainingChoice, "watched"> = {
   data: { kind: "starter", seed: 42 },
   question: "watchtower_set_42_20_eval_2",

@@ -1,7 +1,7 @@
 // An episode so far as a URL fragment: data set, question, budget and actions, readable and safe to paste.
 import { DATA_KINDS, type DataChoice } from "./worker-protocol.ts";
 
-/** A copy: the page does not bundle the environment. */
+/** A copy of the environment's list, because the page does not bundle the environment. */
 const ACTION_TYPES = ["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"] as const;
 
 export interface LinkedAction {

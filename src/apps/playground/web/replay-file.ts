@@ -5,7 +5,7 @@ import { type ActionType, DONE_REASONS, NO_REWARD, parseAction, type SQLObservat
 import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
 import type { Replay } from "./worker-protocol.ts";
 
-/** Episodes read from one file at most; a longer list is not usable. */
+/** Maximum number of episodes read from one file; a longer list is not usable. */
 const MAX_EPISODES = 5_000;
 
 /** The episodes of a file; throws UsageError if there are none. */

@@ -43,13 +43,13 @@ function nameNode(name: string, onClick: (() => void) | undefined): HTMLElement 
   return h("button", { type: "button", class: "name", on: { click: onClick } }, quoteName(name));
 }
 
-/** Such as "view, 48 rows". */
+/** The note beside a table's name, such as "view, 48 rows". */
 export function tableNote({ kind, rows }: SchemaTable): string {
   const count = rows === null ? "many rows" : rows === 1 ? "1 row" : `${rows} rows`;
   return kind === "view" ? `view, ${count}` : count;
 }
 
-/** Such as "key → estates.estate_id". */
+/** The note beside a column's name, such as "key → estates.estate_id". */
 export function columnNote({ primary_key, target }: SchemaColumn): string {
   return [primary_key ? "key" : "", target ? `→ ${target.table}.${target.column}` : ""].filter(Boolean).join(" ");
 }

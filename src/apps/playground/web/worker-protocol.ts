@@ -60,7 +60,7 @@ export const BROWSED_ROWS = 20;
 /** Some rows of a table, as text. */
 export interface TableRows {
   readonly rows: readonly (readonly string[])[];
-  /** Why there are none. */
+  /** Why there are no rows. */
   readonly error: string | null;
 }
 
@@ -119,12 +119,15 @@ export interface Calls {
     result: Started;
   };
   act: { params: SQLAction; result: Stepped };
-  /** One step of a player. Restarts the episode unless this player took all steps so far; `stepped` is null when it has none. */
+  /**
+   * One step of a player. Restarts the episode unless this player took all steps so far; `stepped` is null if the
+   * player takes none.
+   */
   playStep: { params: PlayerChoice; result: { readonly restarted: Started | null; readonly stepped: Stepped | null } };
   reveal: { params: null; result: Gold };
   /** Rows of a table, once the episode is over or its gold is revealed. */
   browse: { params: { readonly table: string; readonly offset: number }; result: TableRows };
-  /** From the URL of a folder, or from chosen files. */
+  /** Loads a model from the URL of a folder, or from chosen files. */
   load: { params: string | readonly File[]; result: ModelFacts };
   train: {
     params: TrainingChoice;

@@ -3,9 +3,10 @@
 //    two decimals (a zero at the end may be left out) and three significant digits, or equal within 1e-9 of its size; 3,
 //    3.0, "3" and 1,234 are numbers.
 //  - text: letter case, amount of white space and Unicode form do not count; everything else does.
-//  - NULL is written NULL or None, without quotes, or left empty; the same word may also be that text.
-//  - rows: each as often as in the gold; in its order only where the outermost query orders; columns in the gold's order.
-//  - ties: rows equal in the gold's order may be swapped, and where LIMIT cuts a tie any of its rows is right.
+//  - NULL is written NULL or None without quotes, or left empty; without quotes, these words also match the same text.
+//  - rows: each as often as in the gold; their order counts only if the outermost query has ORDER BY; columns in the
+//    gold's order.
+//  - ties: rows that are equal in that order may be swapped, and if LIMIT cuts a tie, any of its rows is right.
 import { formatCell } from "../../data/index.ts";
 import type { Cell, ResultTable, StorageClass } from "../../sql/index.ts";
 import type { Gold, TieGroup } from "./gold.ts";
