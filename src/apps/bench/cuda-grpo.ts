@@ -23,7 +23,11 @@ import { median } from "./median.ts";
  * or two before the action.
  */
 export const CUDA_GRPO: GRPOShape = {
-  ...{ questions: 8, generations: 8, script: "early", peer_batch: 32, turn_tokens: 64 },
+  questions: 8,
+  generations: 8,
+  script: "early",
+  peer_batch: 32,
+  turn_tokens: 64,
 };
 
 export interface CudaGRPO {

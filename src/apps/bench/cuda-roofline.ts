@@ -161,7 +161,10 @@ export function measureDecodeRoofline(
     const capacity = (context + 8) & ~7;
     const unit = 2 * G * d * capacity;
     const news = Array.from({ length: rows }, (_, i) => ({
-      ...{ own: { block: i * unit, capacity }, start: context - 1, count: 1, ancestors: [] },
+      own: { block: i * unit, capacity },
+      start: context - 1,
+      count: 1,
+      ancestors: [],
     }));
     const kvCaches = layers.map(() => make(A, (rows + 1) * unit, 0.01));
     const one = [{ block: rows * unit, capacity, tokens: context - 1, row: 0 }];

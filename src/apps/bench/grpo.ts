@@ -132,9 +132,17 @@ export async function someTranscripts(): Promise<Transcript[]> {
 /** The training config for a shape. */
 export function grpoConfig({ questions, generations }: GRPOShape, steps: number): GRPOConfig {
   return resolveConfig({
-    ...{ questions_path: "practice", step_budget: STEP_BUDGET, max_steps: steps, num_generations: generations },
-    ...{ per_device_train_batch_size: questions * generations, gradient_accumulation_steps: 1 },
-    ...{ max_new_tokens: 256, max_completion_length: 1024, max_context_tokens: 2048, logging_steps: 1, eval_steps: 0 },
+    questions_path: "practice",
+    step_budget: STEP_BUDGET,
+    max_steps: steps,
+    num_generations: generations,
+    per_device_train_batch_size: questions * generations,
+    gradient_accumulation_steps: 1,
+    max_new_tokens: 256,
+    max_completion_length: 1024,
+    max_context_tokens: 2048,
+    logging_steps: 1,
+    eval_steps: 0,
   });
 }
 
@@ -219,7 +227,10 @@ export async function benchGRPO(
   };
   let [start, grad_norm] = [0, Number.NaN];
   const trainer = new GRPOTrainer({
-    ...{ model: follower.model, data, config, rewardFuncs: [rewardScripted] },
+    model: follower.model,
+    data,
+    config,
+    rewardFuncs: [rewardScripted],
     callbacks: [
       {
         on_train_begin() {

@@ -69,7 +69,8 @@ export async function benchLiveGRPO(
   const turnsTaken = new SidesInTurn(sides);
   // This engine cannot be checkpointed, because a benchmark saves nothing.
   const model = {
-    ...{ tokenizer, turns },
+    tokenizer,
+    turns,
     engine: {
       sample: engine.sample.bind(engine),
       forwardBackward: engine.forwardBackward.bind(engine),
@@ -80,7 +81,10 @@ export async function benchLiveGRPO(
   };
   let start = performance.now();
   const trainer = new GRPOTrainer({
-    ...{ model, data, config, environments: turnsTaken },
+    model,
+    data,
+    config,
+    environments: turnsTaken,
     callbacks: [
       {
         on_train_begin() {

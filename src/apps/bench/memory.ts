@@ -21,8 +21,15 @@ import { CUDA_MODELS, randomize } from "./cuda.ts";
 /** Architectures that can be measured. */
 export const MEMORY_MODELS: Readonly<Record<string, ModelConfig>> = {
   small: {
-    ...{ ...CUDA_MODELS["qwen3-0.6b"]!, hidden_size: 256, intermediate_size: 768, num_hidden_layers: 6 },
-    ...{ vocab_size: 4_096, num_attention_heads: 8, num_key_value_heads: 4, head_dim: 32, eos_token_ids: [1] },
+    ...CUDA_MODELS["qwen3-0.6b"]!,
+    hidden_size: 256,
+    intermediate_size: 768,
+    num_hidden_layers: 6,
+    vocab_size: 4_096,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    head_dim: 32,
+    eos_token_ids: [1],
   },
   ...CUDA_MODELS,
 };

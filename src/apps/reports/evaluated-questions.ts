@@ -29,7 +29,11 @@ export function evaluatedQuestions(
   return played.map(({ question_id, question, database_name, seen, difficulty }) => {
     const right = findGold(gold, question_id);
     return {
-      ...{ question_id, question, database_name, seen, difficulty },
+      question_id,
+      question,
+      database_name,
+      seen,
+      difficulty,
       form: questionForm(right),
       gold: right,
       before: earlier.get(question_id) ?? null,

@@ -39,8 +39,12 @@ export function resolveConfig(
 /** What values a setting accepts, as the predicate of an error message whose subject is the setting. */
 function expectation(issue: z.core.$ZodIssue): string {
   const types: Readonly<Record<string, string>> = {
-    ...{ number: "a number", int: "a whole number", boolean: "true or false", string: "a text" },
-    ...{ array: "a list", object: "`key: value` pairs" },
+    number: "a number",
+    int: "a whole number",
+    boolean: "true or false",
+    string: "a text",
+    array: "a list",
+    object: "`key: value` pairs",
   };
   switch (issue.code) {
     case "invalid_type":

@@ -151,7 +151,8 @@ let known: Holder | undefined;
 
 function ourselves(): Holder {
   known ??= {
-    ...{ pid: process.pid, host: hostname() },
+    pid: process.pid,
+    host: hostname(),
     boot: attempt(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()),
     namespace: attempt(() => readlinkSync("/proc/self/ns/pid")),
     start: startOf(process.pid),

@@ -68,7 +68,8 @@ function selfTaught(round: number): Stage {
     phase: "self_taught",
     train: (model, { data, config, environments, signal, onProgress, onStep }) =>
       selfTaughtRound(model, data, config, round, {
-        ...{ environments, ...(signal && { signal }) },
+        environments,
+        ...(signal && { signal }),
         onEpisode: (done, all) => onProgress?.("self_taught", done, all),
         onStep: (step) => onStep?.("self_taught", step),
       }),

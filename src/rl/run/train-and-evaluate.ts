@@ -134,7 +134,10 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
       rules: rulesId(rulesOf(config)),
     };
     const outcomes = await outcomesOf(stages, {
-      ...{ ...asked, seed: config.seed, data: data.name, max_new_tokens: config.max_new_tokens },
+      ...asked,
+      seed: config.seed,
+      data: data.name,
+      max_new_tokens: config.max_new_tokens,
       step_budget: config.eval_step_budget ?? config.step_budget,
     });
     store.write("outcomes.json", `${JSON.stringify(outcomes)}\n`);

@@ -104,7 +104,12 @@ async function train(
     keepSplit(store, split);
     await options.onFolder?.(store);
     model = await runStages({
-      ...{ data, config, split, store, signal, environments },
+      data,
+      config,
+      split,
+      store,
+      signal,
+      environments,
       workers: Math.max(0, Math.min(MAX_SFT_WORKERS, usableCpus() - 2)),
       load: loader(prepared, store, environments, options),
       ...(onPhase && { onPhase }),
@@ -117,7 +122,15 @@ async function train(
     });
     if (!model) return null;
     const result = await trainAndEvaluate({
-      ...{ model, data, config, rewardFuncs, store, signal, environments, callbacks, resume },
+      model,
+      data,
+      config,
+      rewardFuncs,
+      store,
+      signal,
+      environments,
+      callbacks,
+      resume,
       spent: (options.spent ?? 0) + (performance.now() - started) / 1000,
       ...(onPhase && { onPhase }),
       ...(onProgress && { onProgress }),
@@ -199,7 +212,9 @@ function resumable(error: unknown, run: string): unknown {
   if (!isLost(error)) return error;
   const { code, what, value } = error;
   return new SqlEnvError(code, {
-    ...{ what, value, cause: error },
+    what,
+    value,
+    cause: error,
     remedy: `the last checkpoint is whole: resume with sqlenv train --resume ${run}`,
   });
 }

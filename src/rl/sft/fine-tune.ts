@@ -39,12 +39,19 @@ export interface FineTuneOptions extends Pick<SftOptions, "onStep" | "signal"> {
 export function practiceMixture(config: GRPOConfig): Mixture {
   const { seed, difficulty_filter: difficulties, prompt, shots } = config;
   return mixtureSchema.parse({
-    ...{ seed, difficulties, prompt, shots, ...rulesOf(config) },
+    seed,
+    difficulties,
+    prompt,
+    shots,
+    ...rulesOf(config),
     players: [
       { player: "teacher", share: 0.7 },
       { player: "oracle", share: 0.3 },
     ],
-    ...{ questions_per_world: 4, step_budget: STEP_BUDGET, observed_weight: 0.1, ...MISTAKES },
+    questions_per_world: 4,
+    step_budget: STEP_BUDGET,
+    observed_weight: 0.1,
+    ...MISTAKES,
   });
 }
 
@@ -64,7 +71,10 @@ export async function fineTune(
   const { sft_max_context_tokens: max_context_tokens } = config;
   const source = episodesFor(turns, data, config, practice);
   return trainSft(engine, fitting(source, max_context_tokens), {
-    ...{ steps, batch_tokens, learning_rate, max_context_tokens },
+    steps,
+    batch_tokens,
+    learning_rate,
+    max_context_tokens,
     ...(onStep && { onStep }),
     ...(signal && { signal }),
   });

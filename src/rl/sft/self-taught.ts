@@ -62,7 +62,11 @@ export async function selfTaughtRound(
       tokenizer,
       config,
       {
-        ...{ data, turns, environments, signal: learning.signal, key: [seed, "self-taught", round, first] },
+        data,
+        turns,
+        environments,
+        signal: learning.signal,
+        key: [seed, "self-taught", round, first],
         onEpisode: (done) => onEpisode?.(first * samples + done, all),
       },
     );

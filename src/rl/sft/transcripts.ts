@@ -91,7 +91,9 @@ export function transcriptOf(
   }
   const unlearned = learnMistakes ? [] : mistakesOf(steps);
   return {
-    ...{ messages, weight: 1, examples: examples.length },
+    messages,
+    weight: 1,
+    examples: examples.length,
     ...(unlearned.length > 0 && { unlearned }),
     ...(tools && { tools: [...tools] }),
   };

@@ -57,16 +57,18 @@ export async function benchDashboard(
       const query_ms = await medianTime(() => ask<EpisodePage>(query));
       const episode_ms = await medianTime((i) => ask(`${api}/episodes/${(i * 7919) % episodes}`));
       return {
-        ...{
-          steps,
-          episodes,
-          episodes_bytes: statSync(join(folder, "episodes.jsonl")).size,
-          browser: browser.version(),
-        },
+        steps,
+        episodes,
+        episodes_bytes: statSync(join(folder, "episodes.jsonl")).size,
+        browser: browser.version(),
         first_paint_ms: median(loads.map(({ first_paint_ms }) => first_paint_ms)),
         shown_ms: median(loads.map(({ shown_ms }) => shown_ms)),
         first_load: { first_paint_ms: first.first_paint_ms, shown_ms: first.shown_ms },
-        ...{ page_bytes: first.page_bytes, all_bytes: first.all_bytes, index_ms, query_ms, episode_ms },
+        page_bytes: first.page_bytes,
+        all_bytes: first.all_bytes,
+        index_ms,
+        query_ms,
+        episode_ms,
         server_rss_bytes: process.memoryUsage.rss(),
       };
     } finally {

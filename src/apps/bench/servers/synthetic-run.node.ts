@@ -68,16 +68,16 @@ export function writeSyntheticRun(
     })(),
   );
   const result: TrainingResult = {
-    ...{
-      run: folder,
-      model_name: "synthetic",
-      seconds: steps * 1.1,
-      steps,
-      episodes,
-      tokens: episodes * 150,
-      warnings: 1,
-    },
-    ...{ random: evaluationWith(0.01), before: evaluationWith(skill(0)), after: evaluationWith(skill(steps)) },
+    run: folder,
+    model_name: "synthetic",
+    seconds: steps * 1.1,
+    steps,
+    episodes,
+    tokens: episodes * 150,
+    warnings: 1,
+    random: evaluationWith(0.01),
+    before: evaluationWith(skill(0)),
+    after: evaluationWith(skill(steps)),
   };
   writeFileSync(join(folder, "results.json"), `${JSON.stringify(result)}\n`);
   const players = ["random", "before", "after"];
@@ -90,7 +90,9 @@ export function writeSyntheticRun(
 }
 
 const WARNING: Warning = {
-  ...{ step: 3, code: "no_spread", message: "in no group did the episodes differ in reward" },
+  step: 3,
+  code: "no_spread",
+  message: "in no group did the episodes differ in reward",
   remedy: "warm the model up, or ask easier questions",
 };
 
@@ -112,28 +114,50 @@ function metricsOf(step: number, rate: number, noise: () => number): MetricLine 
   const near = (value: number, by = 0.05) => Math.max(0, value + by * noise());
   const right = Math.min(1, near(rate, 0.1));
   return {
-    ...{ step, epoch: step / 10, num_tokens: step * 15_000, loss: 0.01 * noise(), grad_norm: near(0.5, 0.2) },
-    ...{ learning_rate: 1e-3, reward: right + 0.2, reward_std: near(0.4), frac_reward_zero_std: near(rate * 0.7, 0.1) },
-    ...{ "rewards/reward_correctness/mean": right, "rewards/reward_correctness/std": near(0.3) },
-    ...{ "rewards/reward_progress/mean": near(rate), "rewards/reward_progress/std": near(0.2) },
-    ...{ "rewards/reward_operational/mean": near(0.06, 0.01), "rewards/reward_operational/std": near(0.02) },
-    ...{ "completions/mean_length": near(30, 4), "completions/min_length": 4, "completions/max_length": near(90, 20) },
-    ...{ "completions/clipped_ratio": near(0.02), "completions/mean_terminated_length": near(29, 4) },
-    ...{ entropy: near(0.6 - 0.5 * rate), kl: near(0.02, 0.01), "clip_ratio/region_mean": near(0.01, 0.01) },
-    ...{ "clip_ratio/low_mean": near(0.005, 0.005), "clip_ratio/high_mean": near(0.005, 0.005) },
-    ...{ "sampling/surprise": near(0.3), "groups/skipped": near(0.4), "actions/per_episode": near(3, 0.5) },
-    ...{
-      "actions/parse_failure_rate": near(0.01),
-      "actions/repeat_rate": near(0.01),
-      "actions/invalid_rate": near(0.05),
-    },
+    step,
+    epoch: step / 10,
+    num_tokens: step * 15_000,
+    loss: 0.01 * noise(),
+    grad_norm: near(0.5, 0.2),
+    learning_rate: 1e-3,
+    reward: right + 0.2,
+    reward_std: near(0.4),
+    frac_reward_zero_std: near(rate * 0.7, 0.1),
+    "rewards/reward_correctness/mean": right,
+    "rewards/reward_correctness/std": near(0.3),
+    "rewards/reward_progress/mean": near(rate),
+    "rewards/reward_progress/std": near(0.2),
+    "rewards/reward_operational/mean": near(0.06, 0.01),
+    "rewards/reward_operational/std": near(0.02),
+    "completions/mean_length": near(30, 4),
+    "completions/min_length": 4,
+    "completions/max_length": near(90, 20),
+    "completions/clipped_ratio": near(0.02),
+    "completions/mean_terminated_length": near(29, 4),
+    entropy: near(0.6 - 0.5 * rate),
+    kl: near(0.02, 0.01),
+    "clip_ratio/region_mean": near(0.01, 0.01),
+    "clip_ratio/low_mean": near(0.005, 0.005),
+    "clip_ratio/high_mean": near(0.005, 0.005),
+    "sampling/surprise": near(0.3),
+    "groups/skipped": near(0.4),
+    "actions/per_episode": near(3, 0.5),
+    "actions/parse_failure_rate": near(0.01),
+    "actions/repeat_rate": near(0.01),
+    "actions/invalid_rate": near(0.05),
   };
 }
 
 function timingOf(step: number, seconds: number): TimingLine {
   return {
-    ...{ step, step_time: seconds, sampling: 0.5 * seconds, environment: 0.08 * seconds, rewards: 0.01 * seconds },
-    ...{ training: 0.38 * seconds, tokens_per_s: 30_000 / seconds, elapsed: 1.1 * step },
+    step,
+    step_time: seconds,
+    sampling: 0.5 * seconds,
+    environment: 0.08 * seconds,
+    rewards: 0.01 * seconds,
+    training: 0.38 * seconds,
+    tokens_per_s: 30_000 / seconds,
+    elapsed: 1.1 * step,
   };
 }
 
@@ -160,13 +184,15 @@ function evaluationOf(step: number, rate: number): MetricLine {
 
 function evaluationWith(rate: number): Evaluation {
   const summary: Summary = {
-    ...{
-      episodes: 192,
-      scored: 192,
-      success_rate: rate,
-      success_ci: [Math.max(0, rate - 0.04), Math.min(1, rate + 0.04)],
-    },
-    ...{ ci_method: "cluster_t_by_database", mean_reward: rate, mean_steps: 3, tries: 1, solved_in_tries: rate },
+    episodes: 192,
+    scored: 192,
+    success_rate: rate,
+    success_ci: [Math.max(0, rate - 0.04), Math.min(1, rate + 0.04)],
+    ci_method: "cluster_t_by_database",
+    mean_reward: rate,
+    mean_steps: 3,
+    tries: 1,
+    solved_in_tries: rate,
     behaviour: { described_first: rate, answers_seen: rate, steps_to_solve: 3, repeats: 0.1 },
   };
   return { seen: { greedy: summary, sampled: summary }, unseen: { greedy: summary, sampled: summary } };
@@ -196,20 +222,26 @@ function episodeOf(n: number, skill: number): Omit<EpisodeLine, "step" | "group"
     const last = i === actions.length - 1;
     history.push(`${action_type}: ${argument}`);
     const reward_breakdown = {
-      ...{ exec_ok: last ? 0 : 0.02, new_info: last ? 0 : 0.01, repeat: 0, step_cost: -0.005, progress: 0 },
+      exec_ok: last ? 0 : 0.02,
+      new_info: last ? 0 : 0.01,
+      repeat: 0,
+      step_cost: -0.005,
+      progress: 0,
       correctness: last ? correctness : 0,
     };
     const reward = Object.values(reward_breakdown).reduce((sum, part) => sum + part, 0);
     const observation = {
-      ...{ question, schema_info: `${table}(name, rating, city, price)`, result, error: null, error_class: null },
-      ...{
-        step_count: i + 1,
-        budget_remaining: 9 - i,
-        action_history: [...history],
-        reward_breakdown,
-        done: last,
-        reward,
-      },
+      question,
+      schema_info: `${table}(name, rating, city, price)`,
+      result,
+      error: null,
+      error_class: null,
+      step_count: i + 1,
+      budget_remaining: 9 - i,
+      action_history: [...history],
+      reward_breakdown,
+      done: last,
+      reward,
     };
     return {
       action: { action_type, argument },
@@ -222,24 +254,32 @@ function episodeOf(n: number, skill: number): Omit<EpisodeLine, "step" | "group"
   const start = { ...steps[0]!.observation, result: "", step_count: 0, action_history: [], done: false, reward: null };
   const total = correctness + (looks ? 0.25 : 0);
   return {
-    ...{
-      player: "model",
-      question_id: `${table}_${n % 400}`,
-      question,
-      database_name: `${table}_world`,
-      difficulty: "easy",
-    },
-    ...{ answer_type: "integer", split: "train", seen: true, start, steps, correctness, progress: looks ? 1 : 0 },
-    ...{ operational: looks ? 0.06 : 0, reward: total, step_count: steps.length, done_reason: "answered" },
-    ...{
-      parse_failures: 0,
-      repeats: 0,
-      invalid: 0,
-      error: null,
-      truncated: n % 97 === 0,
-      completion_tokens: 8 * steps.length,
-    },
+    player: "model",
+    question_id: `${table}_${n % 400}`,
+    question,
+    database_name: `${table}_world`,
+    difficulty: "easy",
+    answer_type: "integer",
+    split: "train",
+    seen: true,
+    start,
+    steps,
+    correctness,
+    progress: looks ? 1 : 0,
+    operational: looks ? 0.06 : 0,
+    reward: total,
+    step_count: steps.length,
+    done_reason: "answered",
+    parse_failures: 0,
+    repeats: 0,
+    invalid: 0,
+    error: null,
+    truncated: n % 97 === 0,
+    completion_tokens: 8 * steps.length,
     rewards: { reward_correctness: correctness, reward_progress: looks ? 1 : 0, reward_operational: looks ? 0.06 : 0 },
-    ...{ total_reward: total, advantage: Number((2 * noise.next() - 1).toFixed(4)), prompt_tokens: 125, segments: 1 },
+    total_reward: total,
+    advantage: Number((2 * noise.next() - 1).toFixed(4)),
+    prompt_tokens: 125,
+    segments: 1,
   };
 }

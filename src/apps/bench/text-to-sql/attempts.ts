@@ -72,7 +72,11 @@ export async function playAttempts(
       attempts.set(record.question_id, [
         ...before,
         {
-          ...{ sql: lastQuery(record), answer: correctness === 1, tokens, prompt_tokens, error },
+          sql: lastQuery(record),
+          answer: correctness === 1,
+          tokens,
+          prompt_tokens,
+          error,
           ...(record.steps.some(({ observation }) => observation.error_class === "timeout") && { stopped: true }),
           ...(before.length === 0 && { shown: formatTranscript(record) }),
         },

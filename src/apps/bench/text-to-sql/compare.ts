@@ -78,8 +78,14 @@ function comparableOf(outcomes: z.infer<typeof outcomesSchema>): Comparable {
     model: { player: "model", name: `${name} (${stages.at(-1)})` },
     data: { name: data, ids_sha256, content_sha256: ids_sha256 }, // its content hash is not recorded
     protocol: {
-      ...{ schema: "unknown", rules, prompt, step_budget, votes: 1, temperature: 0 },
-      ...{ max_tokens: max_new_tokens, twins: null },
+      schema: "unknown",
+      rules,
+      prompt,
+      step_budget,
+      votes: 1,
+      temperature: 0,
+      max_tokens: max_new_tokens,
+      twins: null,
     },
     errors: 0,
     questions: Object.entries(outcomes.questions).flatMap(([database, asked]) =>

@@ -89,7 +89,13 @@ export function resultOf(
   const { sqlenv, command, protocol, data, model, seed, seconds } = facts;
   const broken = outcomes.filter(({ error }) => error !== null);
   return {
-    ...{ format: BENCH_FORMAT, sqlenv, command, protocol, data, model, seed },
+    format: BENCH_FORMAT,
+    sqlenv,
+    command,
+    protocol,
+    data,
+    model,
+    seed,
     scores: scoresOf(outcomes),
     twins: protocol.twins === null ? null : countTwins(outcomes),
     errors: broken.length,

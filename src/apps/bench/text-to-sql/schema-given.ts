@@ -103,7 +103,9 @@ export async function writeAttempts(
     const request = givenPrompt(data.databases.get(question.database_name), question.question_text, sample_rows);
     try {
       const { text, tokens, prompt_tokens } = await writer.write({
-        ...{ ...request, key, question_id: question.question_id },
+        ...request,
+        key,
+        question_id: question.question_id,
         signal: signal && AbortSignal.any([signal]), // a signal each, since listeners accumulate on a signal
       });
       if (text === null) return { ...NO_QUERY, prompt_tokens, why: TOO_LONG };

@@ -113,7 +113,9 @@ async function follow(recipe: Recipe, options: Options, out: Output): Promise<vo
   const start = performance.now();
   let tokens = 0;
   const report = await makeModel(options.out, recipe, {
-    ...{ engine: deviceOptions(options), workers: options.workers ?? 0, signal },
+    engine: deviceOptions(options),
+    workers: options.workers ?? 0,
+    signal,
     onStep: ({ step, loss, tokens: taken }) => {
       tokens += taken;
       const rate = formatNumber(Math.round((1000 * tokens) / (performance.now() - start)));
@@ -179,7 +181,10 @@ async function fineTune(options: Options & { readonly model: string }, out: Outp
   const start = performance.now();
   try {
     const report = await trainSft(model.engine, source, {
-      ...{ steps, batch_tokens, learning_rate, max_context_tokens },
+      steps,
+      batch_tokens,
+      learning_rate,
+      max_context_tokens,
       signal,
       onStep: ({ step, loss, tokens, grad_norm }) => {
         const rate = formatNumber(Math.round((1000 * step * tokens) / (performance.now() - start)));

@@ -98,7 +98,9 @@ function dashboardApp(runs: RunList, base: string, hosts: readonly string[] | "a
     const episodes = await run.readEpisodes(rows);
     const { gold } = run;
     const numbered = episodes.map((episode, i) => ({
-      ...{ n: rows[i]!.n, episode, gold: findGold(gold, episode.question_id) },
+      n: rows[i]!.n,
+      episode,
+      gold: findGold(gold, episode.question_id),
     }));
     return json(c, { episodes: numbered });
   });

@@ -194,7 +194,9 @@ export class Chart {
       if (smoothed && smoothing > 0) series.push({ ...faint, stroke: colour(name, 0.27), width: 1 });
       const few = points.x.length <= DOTTED;
       series.push({
-        ...{ stroke, width: 2, spanGaps: true },
+        stroke,
+        width: 2,
+        spanGaps: true,
         points: { show: few && !dashed, size: 5, fill: stroke },
         ...(dashed ? { dash: [6, 4] } : {}),
       });
@@ -202,7 +204,10 @@ export class Chart {
     const axisStyle = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     const font = "11px ui-sans-serif, system-ui, sans-serif";
     return {
-      ...{ width, height, series, bands },
+      width,
+      height,
+      series,
+      bands,
       legend: { show: false },
       scales: {
         x: { time: false, range: (plot) => this.#span(plot.data).x },
@@ -210,12 +215,17 @@ export class Chart {
       },
       axes: [
         {
-          ...{ ...axisStyle, font, size: 28, gap: 5 },
+          ...axisStyle,
+          font,
+          size: 28,
+          gap: 5,
           ...(axis === "step" ? { incrs: STEP_TICKS } : {}),
           values: (_, values) => values.map((value) => xText(value, axis)),
         },
         {
-          ...{ ...axisStyle, font, gap: 4 },
+          ...axisStyle,
+          font,
+          gap: 4,
           size: 48,
           ...(log ? { splits: (_plot, _axis, min, max) => logTicks(min, max) } : {}),
           values: (_, values) => values.map((value) => (value === null ? "" : format(value))),

@@ -28,7 +28,12 @@ export function queryOf(params: URLSearchParams): EpisodeQuery {
 export function paramsOf(query: EpisodeQuery): Readonly<Record<string, string | number | undefined>> {
   const { text, from_step, to_step, verdict, difficulty, actions, sort, descending, offset } = query;
   return {
-    ...{ text, from_step, to_step, verdict, difficulty, actions },
+    text,
+    from_step,
+    to_step,
+    verdict,
+    difficulty,
+    actions,
     descending: descending === false ? "false" : undefined,
     sort: sort === "n" ? undefined : sort,
     offset: offset || undefined,

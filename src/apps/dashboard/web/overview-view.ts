@@ -30,7 +30,7 @@ export function overview({ run, source }: Context): View {
     panel,
     chart: new Chart({
       ...panel.options,
-      ...{ height: i === 0 ? 232 : 200 },
+      height: i === 0 ? 232 : 200,
       onPick: (x) => {
         const step = run.stepAt(x, "step");
         if (step !== null) location.hash = hrefOf(run.id, "episodes", [], { from_step: step, to_step: step });

@@ -19,7 +19,12 @@ const OWN_RATE = "1e-4";
 const DEMO: { readonly data: DataChoice; readonly question: string } & Omit<TrainingChoice, "watched"> = {
   data: { kind: "starter", seed: 42 },
   question: "watchtower_set_42_20_eval_2",
-  ...{ steps: 6, questions: 4, episodes: 8, learning_rate: 1.5e-3, step_budget: 8, seed: 0 },
+  steps: 6,
+  questions: 4,
+  episodes: 8,
+  learning_rate: 1.5e-3,
+  step_budget: 8,
+  seed: 0,
 };
 
 /** Wires the panel; `run` executes an action and shows its error. */

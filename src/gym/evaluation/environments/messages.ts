@@ -53,6 +53,15 @@ export function applyDiff(before: SQLObservation | undefined, { history, ...fiel
 }
 
 const NO_OBSERVATION = {
-  ...{ question: "", schema_info: "", result: "", error: null, error_class: null, step_count: 0, budget_remaining: 0 },
-  ...{ action_history: [], reward_breakdown: undefined as never, done: false, reward: null },
+  question: "",
+  schema_info: "",
+  result: "",
+  error: null,
+  error_class: null,
+  step_count: 0,
+  budget_remaining: 0,
+  action_history: [],
+  reward_breakdown: undefined as never,
+  done: false,
+  reward: null,
 } satisfies SQLObservation;

@@ -272,8 +272,13 @@ export class EnvironmentThreads implements EnvironmentSource {
   #start(slot: number): Thread {
     const worker = new Worker(new URL("./worker.node.js", import.meta.url), { workerData: this.#spec });
     const thread: Thread = {
-      ...{ worker, databases: new Set<string>(), episodes: new Set<number>(), pending: new Map<number, Pending>() },
-      ...{ since: performance.now(), isReady: false, isLost: false },
+      worker,
+      databases: new Set<string>(),
+      episodes: new Set<number>(),
+      pending: new Map<number, Pending>(),
+      since: performance.now(),
+      isReady: false,
+      isLost: false,
     };
     worker.unref();
     worker.on("message", (message: FromEnvironments) => this.#hear(thread, slot, message));

@@ -92,21 +92,32 @@ function kindOf(name: PromptName, rules: EnvironmentRules, hasExamples: boolean)
     case "compact":
       return {
         system: COMPACT_SYSTEM + (rules.answer_last ? COMPACT_LAST : ""),
-        ...{ format: formatObservation, stop: null, stopStrings: [] },
-        ...{ tools: null, write: wordsOf, parse: parseAction },
+        format: formatObservation,
+        stop: null,
+        stopStrings: [],
+        tools: null,
+        write: wordsOf,
+        parse: parseAction,
       };
     case "instruct":
       return {
         system: instructSystem(rules),
         format: (seen) => instructObservation(seen, hasExamples),
-        ...{ stop: INSTRUCT_STOP, stopStrings: INSTRUCT_STOP_STRINGS },
-        ...{ tools: null, write: wordsOf, parse: parseAction },
+        stop: INSTRUCT_STOP,
+        stopStrings: INSTRUCT_STOP_STRINGS,
+        tools: null,
+        write: wordsOf,
+        parse: parseAction,
       };
     case "tools":
       return {
         system: toolsSystem(rules),
-        ...{ format: toolsObservation, stop: TOOLS_STOP, stopStrings: TOOLS_STOP_STRINGS },
-        ...{ tools: actionTools(rules), write: callText, parse: parseCall },
+        format: toolsObservation,
+        stop: TOOLS_STOP,
+        stopStrings: TOOLS_STOP_STRINGS,
+        tools: actionTools(rules),
+        write: callText,
+        parse: parseCall,
       };
   }
 }
@@ -123,7 +134,9 @@ export function promptFor(
     custom?.shots ??
     shotsFor(shots, rules).flatMap((shot) =>
       shotTurns(shot).map(({ seen, action }) => ({
-        ...{ user: anew(format)(seen), assistant: write(action), isFirst: seen.step_count === 0 },
+        user: anew(format)(seen),
+        assistant: write(action),
+        isFirst: seen.step_count === 0,
       })),
     );
   return {

@@ -42,7 +42,11 @@ export function modelWriter(
       const prompt_tokens = prompt.length;
       if (prompt_tokens + max_new_tokens > max_context_tokens) return { text: null, tokens: 0, prompt_tokens };
       const { tokens } = await engine.sample({
-        ...{ prompt, max_new_tokens, stop_ids: turns.stopIds, temperature, key: ["writer", key] },
+        prompt,
+        max_new_tokens,
+        stop_ids: turns.stopIds,
+        temperature,
+        key: ["writer", key],
         ...(top_p === undefined ? {} : { top_p }),
         ...(signal ? { signal } : {}),
       });

@@ -201,8 +201,15 @@ function code(
 ): string {
   const { headDim } = shape;
   const macros = {
-    ...{ WAY_FLOAT: 0, WAY_MMA: 1, WAY_WGMMA: 2, WAY: `WAY_${instructionSet.toUpperCase()}` },
-    ...{ D: headDim, WARPS: warps, TILE: tile, STAGES: stages, HEADS: heads },
+    WAY_FLOAT: 0,
+    WAY_MMA: 1,
+    WAY_WGMMA: 2,
+    WAY: `WAY_${instructionSet.toUpperCase()}`,
+    D: headDim,
+    WARPS: warps,
+    TILE: tile,
+    STAGES: stages,
+    HEADS: heads,
     FORWARD_BLOCKS: 1,
   };
   const defines = Object.entries(macros).map(([name, value]) => `#define ${name} ${value}`);

@@ -244,7 +244,8 @@ export class Driver {
     this.#lost ||= isSticky(code);
     if (this.#lost)
       return new SqlEnvError("device_lost", {
-        ...{ what: `the GPU was lost: ${what} failed`, value },
+        what: `the GPU was lost: ${what} failed`,
+        value,
         remedy: `resume from the last checkpoint in a new process; ${again}`,
       });
     const remedy = `the run's last checkpoint is intact: resume from it; ${again}`;

@@ -64,7 +64,9 @@ export async function openModelFolder(read: ReadModelFile, name: string): Promis
   const weights = safetensorsOf(bytes, `${name}/${WEIGHTS_FILE}`);
   checkWeights(weights, parameterShapes(config), name);
   return {
-    ...{ config, tokenizer, weights },
+    config,
+    tokenizer,
+    weights,
     chatTemplate: chatTemplateOf(template, name),
     generationConfig: generationConfigOf(generation, `${name}/${GENERATION_FILE}`, config),
   };

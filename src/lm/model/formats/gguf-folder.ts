@@ -34,7 +34,7 @@ export function openGgufModel(file: GgufFile, name: string): ModelFolder {
   const { files, chatTemplate, bos, pad, eos, ends } = ggufTokenizer(facts, rows);
   const output = tiedOutput(file);
   const ropeFactors = ropeFactorsIn(file, facts);
-  const config = ggufConfig(facts, { ...{ rows, bos, pad, eos, ropeFactors }, tied: output !== null });
+  const config = ggufConfig(facts, { rows, bos, pad, eos, ropeFactors, tied: output !== null });
   const shapes = parameterShapes(config);
   const sources = new Map([...shapes.keys()].map((key) => [key, ggufName(key)]));
   if (output !== null) sources.set("model.embed_tokens.weight", output);
@@ -58,7 +58,9 @@ export function openGgufModel(file: GgufFile, name: string): ModelFolder {
     close: async () => file.close(),
   };
   return {
-    ...{ config, chatTemplate, weights },
+    config,
+    chatTemplate,
+    weights,
     tokenizer: tokenizerOf(files, facts),
     generationConfig: { eos_token_ids: ends, temperature: undefined, top_p: undefined, top_k: undefined },
   };
@@ -107,8 +109,17 @@ function checkTensors(
 
 /** Tolerated relative error by type: about twice that of quantizing normally distributed weights. */
 const ROUNDING: Readonly<Record<GgmlType, number>> = {
-  ...{ f32: 0, f16: 1e-3, bf16: 8e-3, q8_0: 0.01 },
-  ...{ q6_k: 0.04, q5_k: 0.08, q5_1: 0.08, q5_0: 0.08, q4_k: 0.16, q4_1: 0.16, q4_0: 0.2 },
+  f32: 0,
+  f16: 1e-3,
+  bf16: 8e-3,
+  q8_0: 0.01,
+  q6_k: 0.04,
+  q5_k: 0.08,
+  q5_1: 0.08,
+  q5_0: 0.08,
+  q4_k: 0.16,
+  q4_1: 0.16,
+  q4_0: 0.2,
 };
 /** Number of rows compared between the two matrices, spread over the vocabulary. */
 const COMPARED_ROWS = 64;

@@ -61,8 +61,14 @@ export function ggufTokenizer(facts: GgufFacts, rows: number): GgufTokenizer {
     post_processor: addsBos ? bosFirst(tokens[bos!]!, bos!) : null,
     decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true },
     model: {
-      ...{ type: "BPE", dropout: null, unk_token: null, continuing_subword_prefix: null, end_of_word_suffix: null },
-      ...{ fuse_unk: false, byte_fallback: false, ignore_merges: words.ignore_merges },
+      type: "BPE",
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: null,
+      end_of_word_suffix: null,
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: words.ignore_merges,
       vocab: Object.fromEntries(ids),
       merges: mergesOf(facts, ids),
     },
@@ -70,12 +76,17 @@ export function ggufTokenizer(facts: GgufFacts, rows: number): GgufTokenizer {
   const token = (id: number | null) => (id === null ? null : tokens[id]!);
   const config = {
     tokenizer_class: "PreTrainedTokenizerFast",
-    ...{ bos_token: token(bos), eos_token: token(eos), pad_token: token(pad), add_bos_token: addsBos },
+    bos_token: token(bos),
+    eos_token: token(eos),
+    pad_token: token(pad),
+    add_bos_token: addsBos,
     clean_up_tokenization_spaces: false,
   };
   return {
     files: { tokenizer, config },
-    ...{ chatTemplate, bos, pad },
+    chatTemplate,
+    bos,
+    pad,
     eos: [...new Set(stops)],
     ends: [...new Set([...stops, ...others])],
   };

@@ -9,7 +9,9 @@ export async function mergedWeights(base: WeightSource, dir: string, { spec }: A
   const adapter = await openSafetensors(join(dir, ADAPTER_WEIGHTS));
   const has = new Set(adapter.names);
   return {
-    ...{ names: base.names, metadata: base.metadata, info: base.info },
+    names: base.names,
+    metadata: base.metadata,
+    info: base.info,
     read: async (name) => {
       const weight = await base.read(name);
       const at = `base_model.model.${name.replace(/\.weight$/, "")}`;

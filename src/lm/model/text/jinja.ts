@@ -55,7 +55,12 @@ const strftime = (format: string) => format.replace(/%[YmdbBHM%]/g, (token) => D
 
 /** Variables available to every template: the library's own, except `range` and the clock. */
 const GLOBALS = {
-  ...{ true: true, false: false, none: null, True: true, False: false, None: null },
+  true: true,
+  false: false,
+  none: null,
+  True: true,
+  False: false,
+  None: null,
   raise_exception: (message: string) => {
     throw new Error(message);
   },
