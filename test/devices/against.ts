@@ -431,7 +431,7 @@ function fewRows(device: Device, rows: number, n: number, k: number): Record<str
     const scale = { name: "scale", value: b.floats(b.normal(r, k, 0.3).map((factor) => 1 + factor)), grad: null };
     const [normed, normedGated] = [b.empty(rows * n, A), b.empty((rows * n) / 2, A)];
     const wide = b.floats(x.map((value) => 3 * value));
-    if (device.linearNormed?.(weight, wide, scale, 1e-6, normed, rows)) {
+    if (device.linearNormed?.({ weight, x: wide, scale, eps: 1e-6, out: normed, rows })) {
       const factors = device.read(scale.value);
       const normal = Float32Array.from({ length: rows * k }, (_, i) => {
         const row = x.subarray(i - (i % k), i - (i % k) + k);
@@ -440,7 +440,7 @@ function fewRows(device: Device, rows: number, n: number, k: number): Record<str
       });
       const wanted = linear(normal, values, n, k);
       off.normed = distance(read(normed), wanted);
-      device.linearNormed(weight, wide, scale, 1e-6, normedGated, rows, true);
+      device.linearNormed({ weight, x: wide, scale, eps: 1e-6, out: normedGated, rows, isGated: true });
       off.normedGated = distance(read(normedGated), swiGlu(wanted, n / 2));
     }
     if (device.linearAdd?.(weight, onDevice, stream, rows)) {
@@ -496,10 +496,29 @@ function nextTokens(device: Device, shape: HeadShape, vectors: Vectors): Record<
     const { norms, bias } = vectorsOf(b, shape, vectors, r);
     const rotary = b.rotary(layout.maxContext, headDim, angleOf(headDim));
     const [q, want, got] = [0, 0, 0].map(() => b.empty(rows * heads * headDim, A));
-    device.rotate(qkv, norms, q!, b.empty(rows * (heads + kvHeads)), kvCaches[0]!, layout, rotary, shape, bias);
-    device.attention(q!, kvCaches[0]!, want!, null, layout, shape);
+    device.rotate({
+      qkv,
+      norms,
+      q: q!,
+      rstd: b.empty(rows * (heads + kvHeads)),
+      kvCache: kvCaches[0]!,
+      layout,
+      rotary,
+      shape,
+      bias,
+    });
+    device.attention({ q: q!, kvCache: kvCaches[0]!, out: want!, lse: null, layout, shape });
     const next = () =>
-      device.rotateAttend?.(qkv, norms, kvCaches[1]!, got!, { ...layout, sharing }, rotary, shape, bias);
+      device.rotateAttend?.({
+        qkv,
+        norms,
+        kvCache: kvCaches[1]!,
+        out: got!,
+        layout: { ...layout, sharing },
+        rotary,
+        shape,
+        bias,
+      });
     if (!next()) return {};
     next(); // again, with the counters and keys left by the first launch
     const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer);
@@ -526,13 +545,22 @@ function attend(
     const rotary = b.rotary(layout.maxContext, headDim, angleOf(headDim));
     const [q, kvCache, out] = [b.empty(T * heads * headDim, A), b.empty(kvLength, A), b.empty(T * heads * headDim, A)];
     const [rstd, lse] = [b.empty(T * (heads + kvHeads)), b.empty(T * heads)];
-    device.rotate(qkv, norms, q, rstd, kvCache, layout, rotary, shape, bias);
-    device.attention(q, kvCache, out, lse, layout, shape);
+    device.rotate({ qkv, norms, q, rstd, kvCache, layout, rotary, shape, bias });
+    device.attention({ q, kvCache, out, lse, layout, shape });
     const dqkv = b.floats(new Float32Array(T * width), A);
-    device.attentionBackward(q, kvCache, out, b.floats(b.normal(r, T * heads * headDim), A), lse, dqkv, layout, shape);
+    device.attentionBackward({
+      q,
+      kvCache,
+      out,
+      dOut: b.floats(b.normal(r, T * heads * headDim), A),
+      lse,
+      dqkv,
+      layout,
+      shape,
+    });
     const read = (buffer: Parameters<Device["read"]>[0]) => device.read(buffer) as Float32Array;
     const dTurned = read(dqkv);
-    device.rotateBackward(dqkv, qkv, norms, rstd, layout, rotary, shape, bias);
+    device.rotateBackward({ dqkv, qkv, norms, rstd, layout, rotary, shape, bias });
     return {
       ...{ q: read(q), out: read(out), lse: read(lse), dTurned, dqkv: read(dqkv) },
       ...(norms && { dq: read(norms.q.grad!), dk: read(norms.k.grad!) }),

@@ -116,7 +116,7 @@ export class Bench {
       uniforms: this.floats(Float32Array.from(cases, ({ uniform }) => uniform)),
     };
     const out = { tokens: device.alloc("i32", cases.length), logp: this.empty(cases.length) };
-    device.sample(this.rows(logits, vocabulary, stride), vocabulary, stride, cases.length, draw, out);
+    device.sample({ logits: this.rows(logits, vocabulary, stride), vocabulary, stride, rows: cases.length, draw, out });
     return { tokens: device.read(out.tokens), logp: device.read(out.logp) };
   }
 

@@ -41,7 +41,7 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   const norm = b.scale(D, r).on;
   const [rstd, residual] = [b.empty(T), b.floats(b.normal(r, T * D), A)];
   out.rmsNorm = b.empty(T * D, A);
-  device.rmsNorm(out.embed, residual, norm, out.rmsNorm, rstd, T, 1e-6);
+  device.rmsNorm({ x: out.embed, residual, scale: norm, out: out.rmsNorm, rstd, rows: T, eps: 1e-6 });
   const qkvWeight = b.weight(width, D, r).on;
   out.linear = b.empty(T * width, A);
   device.linear(qkvWeight, out.rmsNorm, out.linear, T);
@@ -49,16 +49,33 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   const rotary = b.rotary(layout.maxContext, d, angleOf(d));
   const [kvCache, headRstd, lse] = [b.empty(kvLength, A), b.empty(T * (H + G)), b.empty(T * H)];
   out.rotate = b.empty(T * H * d, A);
-  device.rotate(out.linear, norms, out.rotate, headRstd, kvCache, layout, rotary, shape);
+  device.rotate({ qkv: out.linear, norms, q: out.rotate, rstd: headRstd, kvCache, layout, rotary, shape });
   const bias = b.scale(width, random("every bias", scale)).on;
   const biasedCache = b.floats(new Float32Array(kvLength), A); // capacities are rounded up, so the last rows stay unwritten
   out["rotate, bias"] = b.empty(T * H * d, A);
   const spare = b.empty(T * (H + G));
-  device.rotate(out.linear, null, out["rotate, bias"], spare, biasedCache, layout, rotary, shape, bias);
+  device.rotate({
+    qkv: out.linear,
+    norms: null,
+    q: out["rotate, bias"],
+    rstd: spare,
+    kvCache: biasedCache,
+    layout,
+    rotary,
+    shape,
+    bias,
+  });
   out["attention, bias"] = b.empty(T * H * d, A); // KV cache layouts differ between devices: compared by what attention reads from it
-  device.attention(out["rotate, bias"], biasedCache, out["attention, bias"], null, layout, shape);
+  device.attention({
+    q: out["rotate, bias"],
+    kvCache: biasedCache,
+    out: out["attention, bias"],
+    lse: null,
+    layout,
+    shape,
+  });
   out.attention = b.empty(T * H * d, A);
-  device.attention(out.rotate, kvCache, out.attention, lse, layout, shape);
+  device.attention({ q: out.rotate, kvCache, out: out.attention, lse, layout, shape });
 
   if (device.moveBlock) {
     out.moveBlock = b.floats(b.normal(random("every move", scale), 2 * kvLength), A);
@@ -74,21 +91,37 @@ function run(device: Device, scale: number): Record<string, Buffer> {
 
   const dOut = b.floats(b.normal(r, T * H * d), A);
   out.attentionBackward = b.floats(new Float32Array(T * width), A);
-  device.attentionBackward(out.rotate, kvCache, out.attention, dOut, lse, out.attentionBackward, layout, shape);
+  device.attentionBackward({
+    q: out.rotate,
+    kvCache,
+    out: out.attention,
+    dOut,
+    lse,
+    dqkv: out.attentionBackward,
+    layout,
+    shape,
+  });
   out.rotateBackward = device.alloc(A, T * width);
   device.copy(out.attentionBackward, out.rotateBackward);
-  device.rotateBackward(out.rotateBackward, out.linear, norms, headRstd, layout, rotary, shape);
+  device.rotateBackward({ dqkv: out.rotateBackward, qkv: out.linear, norms, rstd: headRstd, layout, rotary, shape });
   const dBiased = device.alloc(A, T * width);
   device.copy(out.attentionBackward, dBiased);
-  device.rotateBackward(dBiased, out.linear, null, spare, layout, rotary, shape, bias);
+  device.rotateBackward({ dqkv: dBiased, qkv: out.linear, norms: null, rstd: spare, layout, rotary, shape, bias });
   out["rotateBackward, bias"] = bias.grad!;
   out["rotateBackward, q scale"] = norms.q.grad!;
   out["rotateBackward, k scale"] = norms.k.grad!;
   out.linearBackward = b.empty(T * D, A);
-  device.linearBackward(qkvWeight, out.rmsNorm, out.rotateBackward, out.linearBackward, T);
+  device.linearBackward({ weight: qkvWeight, x: out.rmsNorm, dy: out.rotateBackward, dx: out.linearBackward, rows: T });
   out["linearBackward, weight"] = qkvWeight.grad!;
   out.rmsNormBackward = b.floats(b.normal(r, T * D));
-  device.rmsNormBackward(out.embed, norm, rstd, out.linearBackward, out.rmsNormBackward, T);
+  device.rmsNormBackward({
+    x: out.embed,
+    scale: norm,
+    rstd,
+    dOut: out.linearBackward,
+    dx: out.rmsNormBackward,
+    rows: T,
+  });
   out["rmsNormBackward, scale"] = norm.grad!;
 
   out.swiGlu = b.empty(T * 24, A);
@@ -99,10 +132,20 @@ function run(device: Device, scale: number): Record<string, Buffer> {
 
   Object.assign(out, { logp: b.empty(T), entropy: b.empty(T), lse: b.empty(T) });
   const saved = { logp: out.logp!, entropy: out.entropy!, lse: out.lse! };
-  device.logProbs(embedding, out.rmsNorm, ids, 0.7, T, saved);
+  device.logProbs({ head: embedding, x: out.rmsNorm, targets: ids, temperature: 0.7, rows: T, out: saved });
   out.logProbsBackward = b.empty(T * D, A);
   const [dLogp, dEntropy] = [b.floats(b.normal(r, T)), b.floats(b.normal(r, T))];
-  device.logProbsBackward(embedding, out.rmsNorm, ids, 0.7, T, saved, dLogp, dEntropy, out.logProbsBackward);
+  device.logProbsBackward({
+    head: embedding,
+    x: out.rmsNorm,
+    targets: ids,
+    temperature: 0.7,
+    rows: T,
+    saved,
+    dLogp,
+    dEntropy,
+    dx: out.logProbsBackward,
+  });
   out["logProbsBackward, head"] = b.floats(device.read(embedding.grad!) as Float32Array);
   device.embedBackward(embedding, ids, out.rmsNormBackward, T);
   out.embedBackward = embedding.grad!;
@@ -123,7 +166,14 @@ function run(device: Device, scale: number): Record<string, Buffer> {
   };
   out["sample, tokens"] = device.alloc("i32", T);
   out["sample, logp"] = b.empty(T);
-  device.sample(logits, V, stride, T, draw, { tokens: out["sample, tokens"], logp: out["sample, logp"] });
+  device.sample({
+    logits,
+    vocabulary: V,
+    stride,
+    rows: T,
+    draw,
+    out: { tokens: out["sample, tokens"], logp: out["sample, logp"] },
+  });
 
   const [value, m] = [b.floats(b.normal(r, V * D)), b.floats(b.normal(r, V * D))];
   const v = b.floats(b.normal(r, V * D).map((x) => x * x + 0.1));

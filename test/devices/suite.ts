@@ -89,11 +89,11 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
         const c = b.normal(r, rows * n);
         const dy = b.rows(c, n, stride);
         const dx = b.empty(rows * k);
-        device.linearBackward(weight.on, b.floats(x), dy, dx, rows);
+        device.linearBackward({ weight: weight.on, x: b.floats(x), dy, dx, rows });
         b.gradient(dx, x, (at) => dot(reference.linear(at, weight.value, n, k), c), r);
         b.gradient(weight.on.grad!, weight.value, (at) => dot(reference.linear(x, at, n, k), c), r, weight.grad);
         const first = device.read(dx);
-        device.linearBackward(weight.on, b.floats(x), dy, dx, rows, true);
+        device.linearBackward({ weight: weight.on, x: b.floats(x), dy, dx, rows, add: true });
         b.near(
           dx,
           Float64Array.from(first, (g) => 2 * g),
@@ -106,9 +106,9 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
         device.changed(weight.on);
         device.linear(weight.on, b.floats(x), out, rows);
         b.nearRows(out, stride, reference.linear(x, other, n, k), n, tolerances.forward);
-        device.linearBackward(weight.on, b.floats(x), dy, dx, rows);
+        device.linearBackward({ weight: weight.on, x: b.floats(x), dy, dx, rows });
         b.gradient(dx, x, (at) => dot(reference.linear(at, other, n, k), c), r);
-        device.linearBackward({ ...weight.on, grad: null }, b.floats(x), dy, null, rows); // nothing to do
+        device.linearBackward({ weight: { ...weight.on, grad: null }, x: b.floats(x), dy, dx: null, rows }); // nothing to do
       });
     });
 
@@ -123,7 +123,15 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
             const sum = hasResidual ? x.map((value, i) => Math.fround(value + residual[i]!)) : x;
             const xBuffer = b.floats(x);
             const [out, rstd] = [b.empty(rows * width), b.empty(rows)];
-            device.rmsNorm(xBuffer, hasResidual ? b.floats(residual) : null, scale.on, out, rstd, rows, EPS);
+            device.rmsNorm({
+              x: xBuffer,
+              residual: hasResidual ? b.floats(residual) : null,
+              scale: scale.on,
+              out,
+              rstd,
+              rows,
+              eps: EPS,
+            });
             const want = reference.rmsNorm(sum, scale.value, EPS);
             b.near(xBuffer, Float64Array.from(sum), tolerances.forward);
             b.near(out, want.out, tolerances.forward);
@@ -132,7 +140,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
             const c = b.normal(r, rows * width);
             const before = b.normal(r, rows * width);
             const dx = b.floats(before);
-            device.rmsNormBackward(xBuffer, scale.on, rstd, b.floats(c), dx, rows);
+            device.rmsNormBackward({ x: xBuffer, scale: scale.on, rstd, dOut: b.floats(c), dx, rows });
             b.gradient(dx, sum, (at) => dot(reference.rmsNorm(at, scale.value, EPS).out, c), r, before);
             const byScale = (at: Float64Array) => dot(reference.rmsNorm(sum, at, EPS).out, c);
             b.gradient(scale.on.grad!, scale.value, byScale, r, scale.grad);
@@ -196,7 +204,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           const kvCache = b.empty(kvLength);
           const [q, rstd] = [b.empty(rows * heads * headDim), b.empty(rows * (heads + kvHeads))];
           const qkvBuffer = b.floats(qkv);
-          device.rotate(qkvBuffer, onDevice, q, rstd, kvCache, layout, rotary, shape, bias?.on);
+          device.rotate({ qkv: qkvBuffer, norms: onDevice, q, rstd, kvCache, layout, rotary, shape, bias: bias?.on });
           const rotated = reference.rotate(qkv, norms, positions, angleOf(headDim), shape, bias?.value);
           const queries = Float64Array.from({ length: rows * heads * headDim }, (_, i) => {
             const t = Math.floor(i / (heads * headDim));
@@ -204,15 +212,15 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           });
           b.near(q, queries, tolerances.forward);
           const [out, lse] = [b.empty(rows * heads * headDim), b.empty(rows * heads)];
-          device.attention(q, kvCache, out, lse, layout, shape);
+          device.attention({ q, kvCache, out, lse, layout, shape });
           b.near(out, reference.attention(rotated, contexts, shape), tolerances.forward);
 
           const c = b.normal(r, rows * heads * headDim);
           const dqkv = b.floats(new Float32Array(rows * width));
-          device.attentionBackward(q, kvCache, out, b.floats(c), lse, dqkv, layout, shape);
+          device.attentionBackward({ q, kvCache, out, dOut: b.floats(c), lse, dqkv, layout, shape });
           // The gradient of the rotated rows, then of their inputs.
           b.gradient(dqkv, rotated, (at) => dot(reference.attention(at, contexts, shape), c), r, undefined, 0.1);
-          device.rotateBackward(dqkv, qkvBuffer, onDevice, rstd, layout, rotary, shape, bias?.on);
+          device.rotateBackward({ dqkv, qkv: qkvBuffer, norms: onDevice, rstd, layout, rotary, shape, bias: bias?.on });
           const through = (
             from: ArrayLike<number>,
             scales: Record<"q" | "k", ArrayLike<number>> | null,
@@ -238,9 +246,18 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
         const qkv = b.normal(r, 20 * 32, 12);
         const { layout, kvLength } = forestLayout(device, runs, shape);
         const [q, rstd, kvCache] = [b.empty(20 * 16), b.empty(20 * 3), b.empty(kvLength)];
-        device.rotate(b.floats(qkv), null, q, rstd, kvCache, layout, b.rotary(20, 8, angleOf(8)), shape);
+        device.rotate({
+          qkv: b.floats(qkv),
+          norms: null,
+          q,
+          rstd,
+          kvCache,
+          layout,
+          rotary: b.rotary(20, 8, angleOf(8)),
+          shape,
+        });
         const [out, lse] = [b.empty(20 * 16), b.empty(20 * 2)];
-        device.attention(q, kvCache, out, lse, layout, shape);
+        device.attention({ q, kvCache, out, lse, layout, shape });
         const contexts = reference.contextsOf(runs);
         const positions = contexts.map((context) => context.length - 1);
         const rotated = reference.rotate(qkv, null, positions, angleOf(8), shape);
@@ -263,7 +280,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
           const x = b.normal(r, rows * k);
           const targets = Array.from({ length: rows }, () => r.int(0, vocabulary - 1));
           const out = { logp: b.empty(rows), entropy: b.empty(rows), lse: b.empty(rows) };
-          device.logProbs(head.on, b.floats(x), b.ints(targets), temperature, rows, out);
+          device.logProbs({ head: head.on, x: b.floats(x), targets: b.ints(targets), temperature, rows, out });
           const of = (from: ArrayLike<number>, weight: ArrayLike<number>) =>
             reference.logProbs(reference.linear(from, weight, vocabulary, k), vocabulary, targets, temperature);
           const want = of(x, head.value);
@@ -272,8 +289,17 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
 
           const [dLogp, dEntropy] = [b.normal(r, rows), b.normal(r, rows)];
           const dx = b.empty(rows * k);
-          const back = [b.floats(dLogp), b.floats(dEntropy), dx] as const;
-          device.logProbsBackward(head.on, b.floats(x), b.ints(targets), temperature, rows, out, ...back);
+          device.logProbsBackward({
+            head: head.on,
+            x: b.floats(x),
+            targets: b.ints(targets),
+            temperature,
+            rows,
+            saved: out,
+            dLogp: b.floats(dLogp),
+            dEntropy: b.floats(dEntropy),
+            dx,
+          });
           const loss = (from: ArrayLike<number>, weight: ArrayLike<number>) => {
             const { logp, entropy } = of(from, weight);
             return dot(logp, dLogp) + dot(entropy, dEntropy);
@@ -378,7 +404,7 @@ export function deviceSuite(name: string, makeDevice: () => Device, tolerances: 
         x[3] = Number.NaN;
         const out = { logp: b.empty(1), entropy: b.empty(1), lse: b.empty(1) };
         device.fill(out.logp, 0);
-        device.logProbs(head.on, b.floats(x), b.ints([2]), 1, 1, out);
+        device.logProbs({ head: head.on, x: b.floats(x), targets: b.ints([2]), temperature: 1, rows: 1, out });
         expect(device.read(out.logp)[0]).toBeNaN();
         expect(device.sumSquares(b.floats(x))).toBeNaN();
         const swished = b.floats(new Float32Array(8));

@@ -34,11 +34,21 @@ export function train(
     const x = device.alloc(device.activations, N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: device.alloc("f32", N), entropy: device.alloc("f32", N), lse: device.alloc("f32", N) };
-    device.logProbs(model.head, x, targets, wanted.temperature, N, out);
+    device.logProbs({ head: model.head, x, targets, temperature: wanted.temperature, rows: N, out });
     const dLogp = put(model, Float32Array.from(wanted.weights));
     const dEntropy = put(model, new Float32Array(N).fill(wanted.entropyWeight));
     const dx = device.alloc(device.activations, N * D);
-    device.logProbsBackward(model.head, x, targets, wanted.temperature, N, out, dLogp, dEntropy, dx);
+    device.logProbsBackward({
+      head: model.head,
+      x,
+      targets,
+      temperature: wanted.temperature,
+      rows: N,
+      saved: out,
+      dLogp,
+      dEntropy,
+      dx,
+    });
     const dHidden = device.alloc(device.activations, layout.tokens * D);
     device.fill(dHidden, 0);
     device.scatterAdd(dx, rows, dHidden, N, D);

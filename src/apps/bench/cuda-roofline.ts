@@ -73,7 +73,7 @@ export function measureRoofline(
     const [gateUp, dGateUp, activated] = [act(2 * F), act(2 * F), act(F)];
     measure("embed", T * D * 8, 0, () => device.embed(model.embedding, ids, x, T));
     measure("rmsNorm with residual", T * D * (8 + 2 * a), 0, () =>
-      device.rmsNorm(x, h, layer.attentionNorm, h, rstd, T, 1e-6),
+      device.rmsNorm({ x, residual: h, scale: layer.attentionNorm, out: h, rstd, rows: T, eps: 1e-6 }),
     );
     const linear = (name: string, weight: Weight, from: Buffer, to: Buffer) => {
       const { rows: n, columns: k } = weight;
@@ -84,17 +84,27 @@ export function measureRoofline(
     const back = (name: string, weight: Weight, from: Buffer, dy: Buffer, to: Buffer) => {
       const { rows: n, columns: k } = weight;
       measure(`${name}, backward (dx and dW)`, a * 2 * (T * k + T * n) + (a + 8) * k * n, 4 * T * k * n, () =>
-        device.linearBackward(weight, from, dy, to, T),
+        device.linearBackward({ weight, x: from, dy, dx: to, rows: T }),
       );
     };
     linear("qkv", layer.qkv, h, qkv);
     measure("rotate", 2 * T * width * a, 0, () =>
-      device.rotate(qkv, layer.headNorms, q, headRstd, kvCache, layout, model.rotary, shape, layer.qkvBias),
+      device.rotate({
+        qkv,
+        norms: layer.headNorms,
+        q,
+        rstd: headRstd,
+        kvCache,
+        layout,
+        rotary: model.rotary,
+        shape,
+        bias: layer.qkvBias,
+      }),
     );
     const square = ((T / length) * (length * (length + 1))) / 2;
     const attentionBytes = a * T * (2 * H + 2 * G) * d;
     measure("attention", attentionBytes, 4 * square * H * d, () =>
-      device.attention(q, kvCache, attended, lse, layout, shape),
+      device.attention({ q, kvCache, out: attended, lse, layout, shape }),
     );
     linear("output", layer.output, attended, h);
     linear("gate and up", layer.gateUp, h, gateUp);
@@ -103,13 +113,24 @@ export function measureRoofline(
     back("down", layer.down, activated, dx, activated);
     measure("swiGlu backward", 5 * T * F * a, 0, () => device.swiGluBackward(gateUp, activated, dGateUp, T, F));
     back("gate and up", layer.gateUp, h, dGateUp, h);
-    measure("rmsNorm backward", T * D * (12 + a), 0, () => device.rmsNormBackward(x, layer.mlpNorm, rstd, h, dx, T));
+    measure("rmsNorm backward", T * D * (12 + a), 0, () =>
+      device.rmsNormBackward({ x, scale: layer.mlpNorm, rstd, dOut: h, dx, rows: T }),
+    );
     back("output", layer.output, attended, dx, dAttended);
     measure("attention backward", 2 * attentionBytes, 10 * square * H * d, () =>
-      device.attentionBackward(q, kvCache, attended, dAttended, lse, dqkv, layout, shape),
+      device.attentionBackward({ q, kvCache, out: attended, dOut: dAttended, lse, dqkv, layout, shape }),
     );
     measure("rotate backward", 3 * T * (H + G) * d * a, 0, () =>
-      device.rotateBackward(dqkv, qkv, layer.headNorms, headRstd, layout, model.rotary, shape, layer.qkvBias),
+      device.rotateBackward({
+        dqkv,
+        qkv,
+        norms: layer.headNorms,
+        rstd: headRstd,
+        layout,
+        rotary: model.rotary,
+        shape,
+        bias: layer.qkvBias,
+      }),
     );
     back("qkv", layer.qkv, h, dqkv, h);
     measure("embed backward", T * D * 12, 0, () => device.embedBackward(model.embedding, ids, dx, T));
@@ -117,13 +138,23 @@ export function measureRoofline(
     const head = model.head;
     const logits = T * device.outStride(head);
     measure("LM head: matmul and log-probs", a * (T * D + V * D) + 8 * logits, 2 * T * D * V, () =>
-      device.scope(() => device.logProbs(head, h, ids, 1, T, out)),
+      device.scope(() => device.logProbs({ head, x: h, targets: ids, temperature: 1, rows: T, out })),
     );
     const [dLogp, dEntropy] = [floats(1), floats(1)];
     measure("LM head: forward and backward", a * 3 * (T * D + V * D) + (12 + 3 * a) * logits, 6 * T * D * V, () =>
       device.scope(() => {
-        device.logProbs(head, h, ids, 1, T, out);
-        device.logProbsBackward(head, h, ids, 1, T, out, dLogp, dEntropy, attended);
+        device.logProbs({ head, x: h, targets: ids, temperature: 1, rows: T, out });
+        device.logProbsBackward({
+          head,
+          x: h,
+          targets: ids,
+          temperature: 1,
+          rows: T,
+          saved: out,
+          dLogp,
+          dEntropy,
+          dx: attended,
+        });
       }),
     );
     measure("copy of the residual stream", 8 * T * D, 0, () => device.copy(x, dx));
@@ -172,9 +203,31 @@ export function measureDecodeRoofline(
     const [layout, sharedLayout] = [decodeLayout(device, news, shape), decodeLayout(device, shared, shape)];
     const attend = (i: number, of: TokenLayout) => {
       const { headNorms, qkvBias } = layers[i]!;
-      if (device.rotateAttend?.(qkv, headNorms, kvCaches[i]!, attended, of, model.rotary, shape, qkvBias)) return;
-      device.rotate(qkv, headNorms, q, headRstd, kvCaches[i]!, of, model.rotary, shape, qkvBias);
-      device.attention(q, kvCaches[i]!, attended, null, of, shape);
+      if (
+        device.rotateAttend?.({
+          qkv,
+          norms: headNorms,
+          kvCache: kvCaches[i]!,
+          out: attended,
+          layout: of,
+          rotary: model.rotary,
+          shape,
+          bias: qkvBias,
+        })
+      )
+        return;
+      device.rotate({
+        qkv,
+        norms: headNorms,
+        q,
+        rstd: headRstd,
+        kvCache: kvCaches[i]!,
+        layout: of,
+        rotary: model.rotary,
+        shape,
+        bias: qkvBias,
+      });
+      device.attention({ q, kvCache: kvCaches[i]!, out: attended, lse: null, layout: of, shape });
     };
     const [draw, out] = [
       { temperatures: floats(1), uniforms: floats(1, 0.5) },
@@ -187,20 +240,24 @@ export function measureDecodeRoofline(
     };
     const normed = (i: number) => {
       const { qkv: weight, attentionNorm } = layers[i]!;
-      if (device.linearNormed?.(weight, x, attentionNorm, 1e-6, qkv, rows)) return;
-      device.rmsNorm(x, null, attentionNorm, h, rstd, rows, 1e-6);
+      if (device.linearNormed?.({ weight, x, scale: attentionNorm, eps: 1e-6, out: qkv, rows })) return;
+      device.rmsNorm({ x, residual: null, scale: attentionNorm, out: h, rstd, rows, eps: 1e-6 });
       device.linear(weight, h, qkv, rows);
     };
     const gated = (i: number) => {
       const { gateUp: weight, mlpNorm } = layers[i]!;
-      if (device.linearNormed?.(weight, x, mlpNorm, 1e-6, activated, rows, true)) return;
-      device.rmsNorm(x, null, mlpNorm, h, rstd, rows, 1e-6);
+      if (device.linearNormed?.({ weight, x, scale: mlpNorm, eps: 1e-6, out: activated, rows, isGated: true })) return;
+      device.rmsNorm({ x, residual: null, scale: mlpNorm, out: h, rstd, rows, eps: 1e-6 });
       if (device.linearSwiGlu?.(weight, h, activated, rows)) return;
       device.linear(weight, h, gateUp, rows);
       device.swiGlu(gateUp, activated, rows, F);
     };
     const kernels: readonly (readonly [name: string, bytes: number, work: (layer: number) => void])[] = [
-      ["rmsNorm", rows * D * (4 + a), (i) => device.rmsNorm(x, null, layers[i]!.attentionNorm, h, rstd, rows, 1e-6)],
+      [
+        "rmsNorm",
+        rows * D * (4 + a),
+        (i) => device.rmsNorm({ x, residual: null, scale: layers[i]!.attentionNorm, out: h, rstd, rows, eps: 1e-6 }),
+      ],
       ["norm and qkv", weightBytes((H + 2 * G) * d, D), normed],
       [
         ...(["positions and attention", a * rows * (2 * (H + G) * d + 2 * G * d * context)] as const),
@@ -216,7 +273,15 @@ export function measureDecodeRoofline(
       ["head", weightBytes(config.vocab_size, D), () => device.linear(model.head, h, logits, rows)],
       [
         ...(["sample", 4 * rows * config.vocab_size] as const),
-        () => device.sample(logits, config.vocab_size, device.outStride(model.head), rows, draw, out),
+        () =>
+          device.sample({
+            logits,
+            vocabulary: config.vocab_size,
+            stride: device.outStride(model.head),
+            rows,
+            draw,
+            out,
+          }),
       ],
     ];
     for (const [, , work] of kernels) work(0); // copies weights and compiles kernels

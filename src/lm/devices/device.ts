@@ -1,6 +1,20 @@
 // The interface of a device, where arithmetic runs. A device owns memory, executes kernels in the order of calls, and
 // hides how a weight is laid out. The model is written once against this interface. Shapes: T rows (tokens), D width, H
 // heads of size d, G kv heads, V tokens in the vocabulary.
+import type {
+  AttentionArgs,
+  AttentionBackwardArgs,
+  LinearBackwardArgs,
+  LinearNormedArgs,
+  LogProbsArgs,
+  LogProbsBackwardArgs,
+  RmsNormArgs,
+  RmsNormBackwardArgs,
+  RotateArgs,
+  RotateAttendArgs,
+  RotateBackwardArgs,
+  SampleArgs,
+} from "./device-args.ts";
 import type { BlockAddress, TokenLayout } from "./layout.ts";
 
 export type { BlockAddress, TokenLayout } from "./layout.ts";
@@ -144,19 +158,11 @@ export interface Device {
    * Computes out = norm(x) · scale · Wᵀ, or swiGlu of it, where x is the residual stream. May return false like
    * `linearSwiGlu`.
    */
-  linearNormed?(
-    weight: Weight,
-    x: Buffer,
-    scale: Scale,
-    eps: number,
-    out: Buffer,
-    rows: number,
-    isGated?: boolean,
-  ): boolean;
+  linearNormed?(args: LinearNormedArgs): boolean;
   /** Computes stream += x · Wᵀ. May return false like `linearSwiGlu`. */
   linearAdd?(weight: Weight, x: Buffer, stream: Buffer, rows: number): boolean;
   /** Computes dx = dy · W (or += with `add`) and grad += dyᵀ · x. */
-  linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add?: boolean): void;
+  linearBackward(args: LinearBackwardArgs): void;
   /** Number of elements between rows of `linear`'s output for this weight. */
   outStride(weight: Weight): number;
 
@@ -164,35 +170,16 @@ export interface Device {
    * Computes into = x + residual (if given; `into` defaults to x), out = norm(into) · scale, and rstd = 1/rms of each
    * row for backward.
    */
-  rmsNorm(
-    x: Buffer,
-    residual: Buffer | null,
-    scale: Scale,
-    out: Buffer,
-    rstd: Buffer,
-    rows: number,
-    eps: number,
-    into?: Buffer,
-  ): void;
+  rmsNorm(args: RmsNormArgs): void;
   /** Adds to dx and to the scale's gradient. */
-  rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void;
+  rmsNormBackward(args: RmsNormBackwardArgs): void;
 
   /**
    * Computes q = rotary(norm(q of qkv)); writes k, treated likewise, and v to the KV cache. `bias` is added to the rows
    * of qkv first: this kernel reads them anyway, so a bias needs no separate pass. Norms and a bias are never given
    * together.
    */
-  rotate(
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    q: Buffer,
-    rstd: Buffer,
-    kvCache: Buffer,
-    layout: TokenLayout,
-    rotary: Buffer,
-    shape: HeadShape,
-    bias?: Scale | null,
-  ): void;
+  rotate(args: RotateArgs): void;
   /**
    * Copies the first tokens of a KV block to another address. Absent on devices where fragmented contexts cost nothing.
    */
@@ -201,42 +188,15 @@ export interface Device {
    * Runs `rotate` and `attention` for one new token per row in one kernel. Returns false and does nothing if there is
    * none.
    */
-  rotateAttend?(
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    kvCache: Buffer,
-    out: Buffer,
-    layout: TokenLayout,
-    rotary: Buffer,
-    shape: HeadShape,
-    bias?: Scale | null,
-  ): boolean;
+  rotateAttend?(args: RotateAttendArgs): boolean;
   /**
    * In place: turns gradients of rotated q, k and v into gradients of qkv; adds to the gradients of scales and bias.
    */
-  rotateBackward(
-    dqkv: Buffer,
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    rstd: Buffer,
-    layout: TokenLayout,
-    rotary: Buffer,
-    shape: HeadShape,
-    bias?: Scale | null,
-  ): void;
-  /** `lse` receives the log-sum-exp per row and head, which backward needs; null for inference. */
-  attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void;
+  rotateBackward(args: RotateBackwardArgs): void;
+  /** Computes out = softmax(q · kᵀ / √d) · v over the keys and values that the layout lets each row see. */
+  attention(args: AttentionArgs): void;
   /** Computes dqkv (gradients of rotated q and k, and v): writes the q part, adds to the k and v parts. */
-  attentionBackward(
-    q: Buffer,
-    kvCache: Buffer,
-    out: Buffer,
-    dOut: Buffer,
-    lse: Buffer,
-    dqkv: Buffer,
-    layout: TokenLayout,
-    shape: HeadShape,
-  ): void;
+  attentionBackward(args: AttentionBackwardArgs): void;
 
   /** Computes out = silu(gate) · up. */
   swiGlu(gateUp: Buffer, out: Buffer, rows: number, width: number): void;
@@ -251,39 +211,15 @@ export interface Device {
    * Computes, for each row, the target's log-prob, entropy and log-sum-exp of logits / temperature, in chunks of rows:
    * see lm-head.ts.
    */
-  logProbs(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
-  ): void;
+  logProbs(args: LogProbsArgs): void;
   /** Writes dx and adds to head.grad, given the gradients of log-prob and entropy. */
-  logProbsBackward(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    saved: { readonly entropy: Buffer; readonly lse: Buffer },
-    dLogp: Buffer,
-    dEntropy: Buffer,
-    dx: Buffer,
-  ): void;
+  logProbsBackward(args: LogProbsBackwardArgs): void;
 
   /**
    * For each row of logits[T, V], `stride` elements apart: samples a token with the row's uniform number, and computes
    * its log-prob.
    */
-  sample(
-    logits: Buffer,
-    vocabulary: number,
-    stride: number,
-    rows: number,
-    draw: { readonly temperatures: Buffer; readonly uniforms: Buffer },
-    out: { readonly tokens: Buffer; readonly logp: Buffer },
-  ): void;
+  sample(args: SampleArgs): void;
 
   adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void;
   /** Computes Σ x². */

@@ -15,3 +15,18 @@ export type {
   TokenLayout,
   Weight,
 } from "./device.ts";
+export type {
+  AttentionArgs,
+  AttentionBackwardArgs,
+  HeadNorms,
+  LinearBackwardArgs,
+  LinearNormedArgs,
+  LogProbsArgs,
+  LogProbsBackwardArgs,
+  RmsNormArgs,
+  RmsNormBackwardArgs,
+  RotateArgs,
+  RotateAttendArgs,
+  RotateBackwardArgs,
+  SampleArgs,
+} from "./device-args.ts";

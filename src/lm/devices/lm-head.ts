@@ -1,6 +1,7 @@
 // Computes the LM head's log-probs, forward and backward, in chunks of rows: all logits of a batch would take
 // gigabytes.
 import type { Buffer, Device, Weight } from "./device.ts";
+import type { LogProbsArgs, LogProbsBackwardArgs } from "./device-args.ts";
 
 /** Maximum logits (floats) that the CPU computes at once or saves for backward: 16 MB. */
 export const CPU_CHUNK_LOGITS = 4_000_000;
@@ -52,15 +53,8 @@ export class LmHead {
   }
 
   /** With `saves`, all logits are kept in the caller's scope for backward, if there are few enough. */
-  logProbs(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    { logp, entropy, lse }: Readonly<Record<"logp" | "entropy" | "lse", Buffer>>,
-    saves: boolean,
-  ): void {
+  logProbs({ head, x, targets, temperature, rows, out }: LogProbsArgs, { saves }: { readonly saves: boolean }): void {
+    const { logp, entropy, lse } = out;
     const device = this.#device;
     const length = rows * device.outStride(head);
     const whole = saves && length <= this.#limits.saved ? device.alloc("f32", length) : undefined;
@@ -73,17 +67,9 @@ export class LmHead {
     this.#saved = whole && { logits: whole, lse: lse.address };
   }
 
-  logProbsBackward(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    { entropy, lse }: Readonly<Record<"entropy" | "lse", Buffer>>,
-    dLogp: Buffer,
-    dEntropy: Buffer,
-    dx: Buffer,
-  ): void {
+  logProbsBackward(args: LogProbsBackwardArgs): void {
+    const { head, x, targets, temperature, rows, dLogp, dEntropy, dx } = args;
+    const { entropy, lse } = args.saved;
     const device = this.#device;
     const whole = this.#saved?.lse === lse.address ? this.#saved.logits : undefined;
     this.#saved = undefined; // the kernel may overwrite them with their gradient
@@ -95,7 +81,7 @@ export class LmHead {
         const saved = { targets: part(targets), entropy: part(entropy), lse: part(lse) };
         const buffers = { ...saved, dLogp: part(dLogp), dEntropy: part(dEntropy) };
         const dLogits = this.#kernels.logProbBackward(logitRows(head, logits, stride, n, temperature), buffers, x);
-        device.linearBackward(head, columns(x), dLogits, columns(dx), n);
+        device.linearBackward({ weight: head, x: columns(x), dy: dLogits, dx: columns(dx), rows: n });
       });
     });
   }

@@ -97,7 +97,16 @@ export function forward(
   const xFinal = device.alloc("f32", R * D);
   const hidden = device.alloc(device.activations, R * D);
   const rstdFinal = device.alloc("f32", R);
-  device.rmsNorm(x, residual, model.norm, hidden, rstdFinal, R, config.rms_norm_eps, xFinal);
+  device.rmsNorm({
+    x,
+    residual,
+    scale: model.norm,
+    out: hidden,
+    rstd: rstdFinal,
+    rows: R,
+    eps: config.rms_norm_eps,
+    into: xFinal,
+  });
   return { hidden, saved: { layout, ids, layers, kvLength, wanted, xFinal, rstdFinal } };
 }
 
@@ -140,12 +149,22 @@ function forwardLayer(
 
   const x1 = residual ? floats(D) : x;
   const [h1, rstd1] = [make(D), floats(1)];
-  device.rmsNorm(x, residual, layer.attentionNorm, h1, rstd1, T, eps, x1);
+  device.rmsNorm({ x, residual, scale: layer.attentionNorm, out: h1, rstd: rstd1, rows: T, eps, into: x1 });
   const [qkv, q, headRstd] = [make((H + 2 * G) * d), make(H * d), floats(H + G)];
   device.linear(layer.qkv, h1, qkv, T);
-  device.rotate(qkv, layer.headNorms, q, headRstd, kvCache, layout, rotary, shape, layer.qkvBias);
+  device.rotate({
+    qkv,
+    norms: layer.headNorms,
+    q,
+    rstd: headRstd,
+    kvCache,
+    layout,
+    rotary,
+    shape,
+    bias: layer.qkvBias,
+  });
   const [attended, lse] = [make(H * d), floats(H)];
-  device.attention(q, kvCache, attended, lse, layout, shape);
+  device.attention({ q, kvCache, out: attended, lse, layout, shape });
 
   const attendedWanted = wanted ? gathered(device, attended, wanted, H * d) : attended;
   const attentionOut = make(D, R);
@@ -153,7 +172,16 @@ function forwardLayer(
   const x1Wanted = wanted ? gathered(device, x1, wanted, D) : x1;
   const x2 = floats(D, R);
   const [h2, rstd2] = [make(D, R), floats(1, R)];
-  device.rmsNorm(x1Wanted, attentionOut, layer.mlpNorm, h2, rstd2, R, eps, x2);
+  device.rmsNorm({
+    x: x1Wanted,
+    residual: attentionOut,
+    scale: layer.mlpNorm,
+    out: h2,
+    rstd: rstd2,
+    rows: R,
+    eps,
+    into: x2,
+  });
   const [gateUp, activated] = [make(2 * F, R), make(F, R)];
   device.linear(layer.gateUp, h2, gateUp, R);
   device.swiGlu(gateUp, activated, R, F);
@@ -170,7 +198,14 @@ export function backward(model: Model, saved: Saved, dHidden: Buffer): void {
   device.scope(() => {
     let dx = device.alloc("f32", dHidden.length);
     device.fill(dx, 0);
-    device.rmsNormBackward(saved.xFinal, model.norm, saved.rstdFinal, dHidden, dx, wanted?.count ?? layout.tokens);
+    device.rmsNormBackward({
+      x: saved.xFinal,
+      scale: model.norm,
+      rstd: saved.rstdFinal,
+      dOut: dHidden,
+      dx,
+      rows: wanted?.count ?? layout.tokens,
+    });
     for (const [i, layer] of [...model.layers.entries()].reverse()) {
       const rows = i === model.layers.length - 1 ? wanted : null;
       const before = rows ? device.alloc("f32", layout.tokens * config.hidden_size) : dx;
@@ -224,7 +259,7 @@ function backwardLayer(
   device.swiGluBackward(saved.gateUp, dActivated, dGateUp, R, F);
   const dh2 = make(D, R);
   matmulBackward(model, layer.gateUp, saved.h2, dGateUp, dh2, R);
-  device.rmsNormBackward(saved.x2, layer.mlpNorm, saved.rstd2, dh2, dx, R);
+  device.rmsNormBackward({ x: saved.x2, scale: layer.mlpNorm, rstd: saved.rstd2, dOut: dh2, dx, rows: R });
 
   const dAttendedWanted = make(H * d, R);
   matmulBackward(model, layer.output, saved.attendedWanted, dx, dAttendedWanted, R);
@@ -235,16 +270,41 @@ function backwardLayer(
   }
   const dqkv = make((H + 2 * G) * d);
   device.fill(dqkv, 0);
-  device.attentionBackward(saved.q, saved.kvCache, saved.attended, dAttended, saved.lse, dqkv, layout, shape);
-  device.rotateBackward(dqkv, saved.qkv, layer.headNorms, saved.headRstd, layout, rotary, shape, layer.qkvBias);
+  device.attentionBackward({
+    q: saved.q,
+    kvCache: saved.kvCache,
+    out: saved.attended,
+    dOut: dAttended,
+    lse: saved.lse,
+    dqkv,
+    layout,
+    shape,
+  });
+  device.rotateBackward({
+    dqkv,
+    qkv: saved.qkv,
+    norms: layer.headNorms,
+    rstd: saved.headRstd,
+    layout,
+    rotary,
+    shape,
+    bias: layer.qkvBias,
+  });
   const dh1 = wanted ? make(D) : dh2;
   matmulBackward(model, layer.qkv, saved.h1, dqkv, dh1, T);
-  device.rmsNormBackward(saved.x1, layer.attentionNorm, saved.rstd1, dh1, before, T);
+  device.rmsNormBackward({
+    x: saved.x1,
+    scale: layer.attentionNorm,
+    rstd: saved.rstd1,
+    dOut: dh1,
+    dx: before,
+    rows: T,
+  });
 }
 
 /** Computes the gradients of a matmul's input and of its weight, or of the weight's adapter. */
 function matmulBackward(model: Model, weight: Weight, x: Buffer, dy: Buffer, dx: Buffer, rows: number): void {
-  model.device.linearBackward(weight, x, dy, dx, rows);
+  model.device.linearBackward({ weight, x, dy, dx, rows });
   const adapter = model.lora?.adapters.get(weight);
   if (adapter) adapterBackward(model.device, adapter, x, dy, rows);
 }
@@ -281,16 +341,18 @@ export function infer(
       residual = isAdded ? null : added;
     };
     const isNormed = (scale: Scale, weight: Weight, out: Buffer, isGated: boolean) =>
-      !residual && device.linearNormed?.(weight, x, scale, eps, out, rows, isGated);
+      !residual && device.linearNormed?.({ weight, x, scale, eps, out, rows, isGated });
     for (const [i, layer] of model.layers.entries()) {
       if (!isNormed(layer.attentionNorm, layer.qkv, qkv, false)) {
-        device.rmsNorm(x, residual, layer.attentionNorm, h, rstd, T, eps);
+        device.rmsNorm({ x, residual, scale: layer.attentionNorm, out: h, rstd, rows: T, eps });
         device.linear(layer.qkv, h, qkv, T);
       }
-      const { headNorms, qkvBias } = layer;
-      if (!device.rotateAttend?.(qkv, headNorms, kvCaches[i]!, attended, layout, model.rotary, shape, qkvBias)) {
-        device.rotate(qkv, headNorms, q, headRstd, kvCaches[i]!, layout, model.rotary, shape, qkvBias);
-        device.attention(q, kvCaches[i]!, attended, null, layout, shape);
+      const { headNorms: norms, qkvBias: bias } = layer;
+      const kvCache = kvCaches[i]!;
+      const rotated = { qkv, norms, kvCache, layout, rotary: model.rotary, shape, bias };
+      if (!device.rotateAttend?.({ ...rotated, out: attended })) {
+        device.rotate({ ...rotated, q, rstd: headRstd });
+        device.attention({ q, kvCache, out: attended, lse: null, layout, shape });
       }
       if (wanted && i === model.layers.length - 1) {
         [x, attended] = [gathered(device, x, wanted, D), gathered(device, attended, wanted, H * d)];
@@ -298,7 +360,7 @@ export function infer(
       }
       project(layer.output, attended);
       if (!isNormed(layer.mlpNorm, layer.gateUp, activated, true)) {
-        device.rmsNorm(x, residual, layer.mlpNorm, h, rstd, rows, eps);
+        device.rmsNorm({ x, residual, scale: layer.mlpNorm, out: h, rstd, rows, eps });
         if (!device.linearSwiGlu?.(layer.gateUp, h, activated, rows)) {
           device.linear(layer.gateUp, h, gateUp, rows);
           device.swiGlu(gateUp, activated, rows, F);
@@ -306,7 +368,7 @@ export function infer(
       }
       project(layer.down, activated);
     }
-    device.rmsNorm(x, residual, model.norm, hidden, rstd, rows, eps);
+    device.rmsNorm({ x, residual, scale: model.norm, out: hidden, rstd, rows, eps });
   });
   return hidden;
 }

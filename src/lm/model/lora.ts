@@ -258,7 +258,7 @@ export function mergeLora({ device, lora }: Model): void {
     }
     for (const changed of [a, frozenA, b]) device.changed(changed);
     assemble(device, weight, (sum) => {
-      device.linearBackward(frozenA, sum, b.value, sum, weight.rows);
+      device.linearBackward({ weight: frozenA, x: sum, dy: b.value, dx: sum, rows: weight.rows });
       device.addTo(base, sum);
     });
   }
@@ -281,8 +281,8 @@ export function adapterBackward(device: Device, { a, b, shares }: Adapter, x: Bu
     const [h, dh] = [a.rows, a.rows].map((width) => device.alloc(device.activations, rows * width)) as [Buffer, Buffer];
     device.linear(a, x, h, rows);
     if (shares) device.fill(b.grad!, 0);
-    device.linearBackward(b, h, dy, dh, rows);
-    device.linearBackward(a, x, dh, null, rows);
+    device.linearBackward({ weight: b, x: h, dy, dx: dh, rows });
+    device.linearBackward({ weight: a, x, dy: dh, dx: null, rows });
     const rank = a.rows / (shares?.length ?? 1);
     for (const { tensors, blocks } of shares ?? []) {
       const own = device.alloc("f32", tensors.outputs * rank);

@@ -79,21 +79,21 @@ describe("one thread", () => {
       const targets = b.ints(Array.from({ length: rows }, () => r.int(0, vocabulary - 1)));
       const make = (n: number) => ({ logp: b.empty(n), entropy: b.empty(n), lse: b.empty(n) });
       const all = make(rows);
-      device.logProbs(head, x, targets, 0.9, rows, all);
+      device.logProbs({ head, x, targets, temperature: 0.9, rows, out: all });
       const dLogp = b.floats(b.normal(r, rows));
       const dEntropy = b.floats(b.normal(r, rows));
       const dx = b.empty(rows * width);
-      device.logProbsBackward(head, x, targets, 0.9, rows, all, dLogp, dEntropy, dx);
+      device.logProbsBackward({ head, x, targets, temperature: 0.9, rows, saved: all, dLogp, dEntropy, dx });
       for (const row of [0, 249, 250, 299]) {
         const one = make(1);
         const [xOne, target] = [device.part(x, row * width, width), device.part(targets, row, 1)];
-        device.logProbs(head, xOne, target, 0.9, 1, one);
+        device.logProbs({ head, x: xOne, targets: target, temperature: 0.9, rows: 1, out: one });
         for (const key of ["logp", "entropy", "lse"] as const) {
           expect(device.read(one[key])[0]).toBe(device.read(all[key])[row]);
         }
         const dOne = b.empty(width);
-        const back = [device.part(dLogp, row, 1), device.part(dEntropy, row, 1), dOne] as const;
-        device.logProbsBackward(head, xOne, target, 0.9, 1, one, ...back);
+        const back = { dLogp: device.part(dLogp, row, 1), dEntropy: device.part(dEntropy, row, 1), dx: dOne };
+        device.logProbsBackward({ head, x: xOne, targets: target, temperature: 0.9, rows: 1, saved: one, ...back });
         expect(device.read(dOne)).toEqual(device.read(device.part(dx, row * width, width)));
       }
     });
@@ -241,12 +241,25 @@ describe("the next tokens of samples with a common prefix", () => {
       const [q, kvCache, out, lse] = [news.length * width, stored, news.length * width, news.length * shape.heads].map(
         filled,
       );
-      if (!each) device.attention(q!, kvCache!, out!, lse!, layoutOf(device, news, [0]), shape);
+      if (!each)
+        device.attention({
+          q: q!,
+          kvCache: kvCache!,
+          out: out!,
+          lse: lse!,
+          layout: layoutOf(device, news, [0]),
+          shape,
+        });
       else {
         for (const [t, one] of news.entries()) {
           const rowOf = (buffer: Buffer, size: number) => device.part(buffer, t * size, size);
-          const buffers = [rowOf(q!, width), kvCache!, rowOf(out!, width), rowOf(lse!, shape.heads)] as const;
-          device.attention(...buffers, layoutOf(device, [one], [0]), shape);
+          const buffers = {
+            q: rowOf(q!, width),
+            kvCache: kvCache!,
+            out: rowOf(out!, width),
+            lse: rowOf(lse!, shape.heads),
+          };
+          device.attention({ ...buffers, layout: layoutOf(device, [one], [0]), shape });
         }
       }
       return [out!, lse!].map((buffer) => new Uint32Array(device.read(buffer).buffer).join()).join();

@@ -1,17 +1,18 @@
 // The CPU device: WebAssembly kernels over one memory, with or without threads.
 import { SqlEnvError } from "../../../errors.ts";
+import type { AdamStep, BlockAddress, Buffer, Device, Dtype, KvShape, TokenLayout, Weight } from "../device.ts";
 import type {
-  AdamStep,
-  BlockAddress,
-  Buffer,
-  Device,
-  Dtype,
-  HeadShape,
-  KvShape,
-  Scale,
-  TokenLayout,
-  Weight,
-} from "../device.ts";
+  AttentionArgs,
+  AttentionBackwardArgs,
+  LinearBackwardArgs,
+  LogProbsArgs,
+  LogProbsBackwardArgs,
+  RmsNormArgs,
+  RmsNormBackwardArgs,
+  RotateArgs,
+  RotateBackwardArgs,
+  SampleArgs,
+} from "../device-args.ts";
 import { CPU_CHUNK_LOGITS, type HeadKernels, LmHead } from "../lm-head.ts";
 import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
@@ -209,7 +210,7 @@ class Cpu implements CpuDevice {
     this.#run("gemm", x, 4 * k, 4, packed, out, 4 * this.outStride(weight), rows, n, k, 0);
   }
 
-  linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add = false): void {
+  linearBackward({ weight, x, dy, dx, rows, add = false }: LinearBackwardArgs): void {
     const { rows: n, columns: k, grad } = weight;
     const stride = 4 * this.outStride(weight);
     if (dx) this.#run("gemm", dy, stride, 4, this.#pack(weight, "backward"), dx, 4 * k, rows, k, n, add ? 1 : 0);
@@ -223,37 +224,20 @@ class Cpu implements CpuDevice {
     });
   }
 
-  rmsNorm(
-    x: Buffer,
-    residual: Buffer | null,
-    scale: Scale,
-    out: Buffer,
-    rstd: Buffer,
-    rows: number,
-    eps: number,
-    into: Buffer = x,
-  ): void {
+  rmsNorm({ x, residual, scale, out, rstd, rows, eps, into = x }: RmsNormArgs): void {
     if (into.address !== x.address) this.copy(x, into);
     this.#run("rmsNorm", into, residual ?? 0, scale.value, out, rstd, rows, scale.value.length, eps);
   }
 
-  rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void {
+  rmsNormBackward({ x, scale, rstd, dOut, dx, rows }: RmsNormBackwardArgs): void {
     const width = scale.value.length;
     if (scale.grad) this.#run("rmsNormWeightBackward", dOut, x, rstd, scale.grad, rows, width);
     this.#run("rmsNormBackward", dOut, x, scale.value, rstd, dx, rows, width);
   }
 
-  rotate(
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    q: Buffer,
-    rstd: Buffer,
-    kvCache: Buffer,
-    { tokens, positions, blockAddresses, capacities, indices }: TokenLayout,
-    rotary: Buffer,
-    { heads, kvHeads, headDim, eps }: HeadShape,
-    bias: Scale | null = null,
-  ): void {
+  rotate({ qkv, norms, q, rstd, kvCache, layout, rotary, shape, bias = null }: RotateArgs): void {
+    const { tokens, positions, blockAddresses, capacities, indices } = layout;
+    const { heads, kvHeads, headDim, eps } = shape;
     const [qScale, kScale] = [norms?.q.value ?? 0, norms?.k.value ?? 0];
     const where = [blockAddresses, capacities, indices, positions, rotary] as const;
     const sizes = [tokens, heads, kvHeads, headDim, eps] as const;
@@ -270,16 +254,9 @@ class Cpu implements CpuDevice {
     this.#run("moveBlock", kvCache, from.block, from.capacity, to.block, to.capacity, tokens, kvHeads, headDim);
   }
 
-  rotateBackward(
-    dqkv: Buffer,
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    rstd: Buffer,
-    { tokens, positions }: TokenLayout,
-    rotary: Buffer,
-    { heads, kvHeads, headDim }: HeadShape,
-    bias: Scale | null = null,
-  ): void {
+  rotateBackward({ dqkv, qkv, norms, rstd, layout, rotary, shape, bias = null }: RotateBackwardArgs): void {
+    const { tokens, positions } = layout;
+    const { heads, kvHeads, headDim } = shape;
     this.#run("unrotate", dqkv, positions, rotary, tokens, heads, kvHeads, headDim);
     if (bias?.grad) this.#run("biasBackward", dqkv, bias.grad, tokens, bias.grad.length);
     if (!norms) return;
@@ -293,7 +270,7 @@ class Cpu implements CpuDevice {
     this.#run("headNormBackward", dqkv, qkv, rstd, norms.q.value, norms.k.value, tokens, heads, kvHeads, headDim);
   }
 
-  attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
+  attention({ q, kvCache, out, lse, layout, shape }: AttentionArgs): void {
     const { heads, kvHeads, headDim } = shape;
     const row = scratchRow(layout);
     this.scope(() => {
@@ -321,16 +298,8 @@ class Cpu implements CpuDevice {
     });
   }
 
-  attentionBackward(
-    q: Buffer,
-    kvCache: Buffer,
-    out: Buffer,
-    dOut: Buffer,
-    lse: Buffer,
-    dqkv: Buffer,
-    layout: TokenLayout,
-    { heads, kvHeads, headDim }: HeadShape,
-  ): void {
+  attentionBackward({ q, kvCache, out, dOut, lse, dqkv, layout, shape }: AttentionBackwardArgs): void {
+    const { heads, kvHeads, headDim } = shape;
     const row = scratchRow(layout);
     const scale = 1 / Math.sqrt(headDim);
     this.scope(() => {
@@ -379,30 +348,17 @@ class Cpu implements CpuDevice {
     this.#run("addTo", x, y, x.length);
   }
 
-  logProbs(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
-  ): void {
-    this.#head.logProbs(head, x, targets, temperature, rows, out, this.#scopes.length > 0);
+  logProbs(args: LogProbsArgs): void {
+    this.#head.logProbs(args, { saves: this.#scopes.length > 0 });
   }
 
-  logProbsBackward(...args: Parameters<Device["logProbsBackward"]>): void {
-    this.#head.logProbsBackward(...args);
+  logProbsBackward(args: LogProbsBackwardArgs): void {
+    this.#head.logProbsBackward(args);
   }
 
-  sample(
-    logits: Buffer,
-    vocabulary: number,
-    stride: number,
-    rows: number,
-    { temperatures, uniforms }: { readonly temperatures: Buffer; readonly uniforms: Buffer },
-    { tokens, logp }: { readonly tokens: Buffer; readonly logp: Buffer },
-  ): void {
-    this.#run("sample", logits, stride, temperatures, uniforms, tokens, logp, rows, vocabulary);
+  sample({ logits, vocabulary, stride, rows, draw, out }: SampleArgs): void {
+    const { temperatures, uniforms } = draw;
+    this.#run("sample", logits, stride, temperatures, uniforms, out.tokens, out.logp, rows, vocabulary);
   }
 
   adamW(value: Buffer, grad: Buffer, m: Buffer, v: Buffer, step: AdamStep): void {

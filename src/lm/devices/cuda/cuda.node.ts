@@ -1,18 +1,21 @@
 // The CUDA device: cuBLAS for large matmuls, our own kernels for the rest, on one stream. Activations are bf16 or
 // float; the residual stream, sums, parameters, gradients and optimizer state are float. Every sum has a fixed order,
 // so results have the same bits each time.
+import type { AdamStep, Buffer, CapturedGraph, Decoding, Dtype, Weight } from "../device.ts";
 import type {
-  AdamStep,
-  Buffer,
-  CapturedGraph,
-  Decoding,
-  Device,
-  Dtype,
-  HeadShape,
-  Scale,
-  TokenLayout,
-  Weight,
-} from "../device.ts";
+  AttentionArgs,
+  AttentionBackwardArgs,
+  LinearBackwardArgs,
+  LinearNormedArgs,
+  LogProbsArgs,
+  LogProbsBackwardArgs,
+  RmsNormArgs,
+  RmsNormBackwardArgs,
+  RotateArgs,
+  RotateAttendArgs,
+  RotateBackwardArgs,
+  SampleArgs,
+} from "../device-args.ts";
 import { CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE, LmHead } from "../lm-head.ts";
 import { at, f32, i32, matrix, NULL, normThreads, rotaryCut, scalesOf, vectorsOf } from "./arguments.node.ts";
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
@@ -226,15 +229,7 @@ export class Cuda implements CudaDevice {
     return this.#smallMatmul("gated", weight, x, out, rows, weight.rows / 2);
   }
 
-  linearNormed(
-    weight: Weight,
-    x: Buffer,
-    scale: Scale,
-    eps: number,
-    out: Buffer,
-    rows: number,
-    isGated = false,
-  ): boolean {
+  linearNormed({ weight, x, scale, eps, out, rows, isGated = false }: LinearNormedArgs): boolean {
     if (this.activations !== "bf16") return false;
     const end = isGated ? "gated" : out.dtype === "bf16" ? "bf16" : "f32";
     const stride = isGated ? weight.rows / 2 : this.outStride(weight);
@@ -245,7 +240,7 @@ export class Cuda implements CudaDevice {
     return this.#smallMatmul("added", weight, x, stream, rows, weight.rows);
   }
 
-  linearBackward(weight: Weight, x: Buffer, dy: Buffer, dx: Buffer | null, rows: number, add = false): void {
+  linearBackward({ weight, x, dy, dx, rows, add = false }: LinearBackwardArgs): void {
     const { rows: n, columns: k, grad } = weight;
     const stride = this.outStride(weight);
     this.#as(x.dtype, dy, (same) => {
@@ -255,23 +250,14 @@ export class Cuda implements CudaDevice {
     });
   }
 
-  rmsNorm(
-    x: Buffer,
-    residual: Buffer | null,
-    scale: Scale,
-    out: Buffer,
-    rstd: Buffer,
-    rows: number,
-    eps: number,
-    into: Buffer = x,
-  ): void {
+  rmsNorm({ x, residual, scale, out, rstd, rows, eps, into = x }: RmsNormArgs): void {
     const width = scale.value.length;
     const sum = [at(x), residual ? at(residual) : NULL, at(into)];
     const args = [...sum, at(scale.value), at(out), at(rstd), i32(width), f32(eps)];
     this.#launch(`rmsNorm_${out.dtype}`, [rows, 1, 1], [normThreads(width), 1, 1], 0, args);
   }
 
-  rmsNormBackward(x: Buffer, scale: Scale, rstd: Buffer, dOut: Buffer, dx: Buffer, rows: number): void {
+  rmsNormBackward({ x, scale, rstd, dOut, dx, rows }: RmsNormBackwardArgs): void {
     const width = scale.value.length;
     const threads = normThreads(width);
     const chunks = width <= 8 * threads ? 1 : 4;
@@ -284,17 +270,9 @@ export class Cuda implements CudaDevice {
     });
   }
 
-  rotate(
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    q: Buffer,
-    rstd: Buffer,
-    kvCache: Buffer,
-    { tokens, positions, blockAddresses, capacities, indices }: TokenLayout,
-    rotary: Buffer,
-    { heads, kvHeads, headDim, eps }: HeadShape,
-    bias: Scale | null = null,
-  ): void {
+  rotate({ qkv, norms, q, rstd, kvCache, layout, rotary, shape, bias = null }: RotateArgs): void {
+    const { tokens, positions, blockAddresses, capacities, indices } = layout;
+    const { heads, kvHeads, headDim, eps } = shape;
     const { lanes, dims } = rotaryCut(headDim);
     const items = tokens * (heads + 2 * kvHeads);
     const where = [blockAddresses, capacities, indices, positions, rotary].map(at);
@@ -304,29 +282,13 @@ export class Cuda implements CudaDevice {
     this.#launch(`rotate_${qkv.dtype}_${dims}`, [grid, 1, 1], [ROTARY_THREADS, 1, 1], 0, args);
   }
 
-  rotateAttend(
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    kvCache: Buffer,
-    out: Buffer,
-    layout: TokenLayout,
-    rotary: Buffer,
-    shape: HeadShape,
-    bias: Scale | null = null,
-  ): boolean {
+  rotateAttend({ qkv, norms, kvCache, out, layout, rotary, shape, bias = null }: RotateAttendArgs): boolean {
     return this.#attention.next({ qkv, kvCache, out, rotary }, layout, shape, vectorsOf(norms, bias));
   }
 
-  rotateBackward(
-    dqkv: Buffer,
-    qkv: Buffer,
-    norms: { readonly q: Scale; readonly k: Scale } | null,
-    rstd: Buffer,
-    { tokens, positions }: TokenLayout,
-    rotary: Buffer,
-    { heads, kvHeads, headDim }: HeadShape,
-    bias: Scale | null = null,
-  ): void {
+  rotateBackward({ dqkv, qkv, norms, rstd, layout, rotary, shape, bias = null }: RotateBackwardArgs): void {
+    const { tokens, positions } = layout;
+    const { heads, kvHeads, headDim } = shape;
     const { lanes, dims } = rotaryCut(headDim);
     const groups = ROTARY_THREADS / lanes;
     const blocks = Math.min(Math.ceil((tokens * (heads + kvHeads)) / groups), 8 * this.gpu.multiprocessors);
@@ -347,21 +309,12 @@ export class Cuda implements CudaDevice {
     if (bias?.grad) this.#addRows(dqkv, bias.grad, tokens);
   }
 
-  attention(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
-    this.#attention.forward(q, kvCache, out, lse, layout, shape);
+  attention(args: AttentionArgs): void {
+    this.#attention.forward(args);
   }
 
-  attentionBackward(
-    q: Buffer,
-    kvCache: Buffer,
-    out: Buffer,
-    dOut: Buffer,
-    lse: Buffer,
-    dqkv: Buffer,
-    layout: TokenLayout,
-    shape: HeadShape,
-  ): void {
-    this.#attention.backward({ q, kvCache, out, dOut, lse, dqkv }, layout, shape);
+  attentionBackward(args: AttentionBackwardArgs): void {
+    this.#attention.backward(args);
   }
 
   swiGlu(gateUp: Buffer, out: Buffer, rows: number, width: number): void {
@@ -392,34 +345,20 @@ export class Cuda implements CudaDevice {
     this.#elementwise(`addTo_${x.dtype}_${y.dtype}`, x.length / 4, [at(x), at(y), { i64: x.length }]);
   }
 
-  logProbs(
-    head: Weight,
-    x: Buffer,
-    targets: Buffer,
-    temperature: number,
-    rows: number,
-    out: { readonly logp: Buffer; readonly entropy: Buffer; readonly lse: Buffer },
-  ): void {
-    this.#head.logProbs(head, x, targets, temperature, rows, out, this.#scopes.length > 0);
+  logProbs(args: LogProbsArgs): void {
+    this.#head.logProbs(args, { saves: this.#scopes.length > 0 });
   }
 
-  logProbsBackward(...args: Parameters<Device["logProbsBackward"]>): void {
-    this.#head.logProbsBackward(...args);
+  logProbsBackward(args: LogProbsBackwardArgs): void {
+    this.#head.logProbsBackward(args);
   }
 
-  sample(
-    logits: Buffer,
-    vocabulary: number,
-    stride: number,
-    rows: number,
-    { temperatures, uniforms }: { readonly temperatures: Buffer; readonly uniforms: Buffer },
-    { tokens, logp }: { readonly tokens: Buffer; readonly logp: Buffer },
-  ): void {
+  sample({ logits, vocabulary, stride, rows, draw, out }: SampleArgs): void {
     this.scope(() => {
       const scratch = this.alloc("f32", sampleScratchLength(rows, vocabulary));
       const precision = logits.dtype === "bf16" ? "bf16" : "f32";
       const from = { buffer: logits, precision, stride } as const;
-      sample(this.#launch, from, vocabulary, rows, { temperatures, uniforms }, { tokens, logp }, scratch);
+      sample(this.#launch, from, vocabulary, rows, draw, out, scratch);
     });
   }
 

@@ -1,6 +1,7 @@
 // Attention for one CUDA device: compiles kernels per head shape, and holds plans per layout and the scratch memory of
 // decoding.
 import type { Buffer, Decoding, Dtype, HeadShape, TokenLayout } from "../device.ts";
+import type { AttentionArgs, AttentionBackwardArgs } from "../device-args.ts";
 import {
   type AttentionKernels,
   type AttentionPlan,
@@ -66,7 +67,7 @@ export class DeviceAttention {
     };
   }
 
-  forward(q: Buffer, kvCache: Buffer, out: Buffer, lse: Buffer | null, layout: TokenLayout, shape: HeadShape): void {
+  forward({ q, kvCache, out, lse, layout, shape }: AttentionArgs): void {
     const kernels = this.#kernelsFor(shape, q.dtype);
     if (!lse && this.#decode(q, kvCache, out, layout, kernels)) return;
     this.#device.scope(() => {
@@ -75,11 +76,7 @@ export class DeviceAttention {
     });
   }
 
-  backward(
-    io: Readonly<Record<"q" | "kvCache" | "out" | "dOut" | "lse" | "dqkv", Buffer>>,
-    layout: TokenLayout,
-    shape: HeadShape,
-  ): void {
+  backward({ layout, shape, ...io }: AttentionBackwardArgs): void {
     const kernels = this.#kernelsFor(shape, io.q.dtype);
     const plan = this.#planFor(layout, kernels);
     this.#device.scope(() => {

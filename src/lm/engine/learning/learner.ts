@@ -216,13 +216,23 @@ function withLogprobs(
     const x = activations(N * D);
     device.gather(hidden, rows, x, N, D);
     const out = { logp: floats(N), entropy: floats(N), lse: floats(N) };
-    device.logProbs(head, x, targetIds, temperature, N, out);
+    device.logProbs({ head, x, targets: targetIds, temperature, rows: N, out });
     use({
       logp: device.read(out.logp) as Float32Array,
       entropy: device.read(out.entropy) as Float32Array,
       backward(dLogp, dEntropy) {
         const dx = activations(N * D);
-        device.logProbsBackward(head, x, targetIds, temperature, N, out, put(dLogp), put(dEntropy), dx);
+        device.logProbsBackward({
+          head,
+          x,
+          targets: targetIds,
+          temperature,
+          rows: N,
+          saved: out,
+          dLogp: put(dLogp),
+          dEntropy: put(dEntropy),
+          dx,
+        });
         const dHidden = activations((wanted ? wanted.indices.length : layout.tokens) * D);
         device.fill(dHidden, 0);
         device.scatterAdd(dx, rows, dHidden, N, D);
@@ -257,7 +267,7 @@ function inferredLogprobs(
       const x = device.alloc(device.activations, n * config.hidden_size);
       const out = { logp: floats(), entropy: floats(), lse: floats() };
       device.gather(hidden, device.part(rows, from, n), x, n, config.hidden_size);
-      device.logProbs(head, x, device.part(targetIds, from, n), temperature, n, out);
+      device.logProbs({ head, x, targets: device.part(targetIds, from, n), temperature, rows: n, out });
       all.logp.set(device.read(out.logp) as Float32Array, from);
       all.entropy.set(device.read(out.entropy) as Float32Array, from);
     });

@@ -262,7 +262,7 @@ export class Decoder {
         const draw = { temperatures: floats(part("temperatures")), uniforms };
         const tokens = device.part(out, 2 * size * step, size);
         const logp = floats(device.part(out, 2 * size * step + size, size));
-        device.sample(logits, config.vocab_size, stride, size, draw, { tokens, logp });
+        device.sample({ logits, vocabulary: config.vocab_size, stride, rows: size, draw, out: { tokens, logp } });
         this.#decoding.advance(tokens, part("ids"), layout);
       }
     });

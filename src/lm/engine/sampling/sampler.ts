@@ -271,7 +271,7 @@ export class Sampler {
         temperatures: put(Float32Array.from(rows, ({ live }) => live.request.temperature ?? 1)),
         uniforms: put(Float32Array.from(rows, ({ live }) => live.uniform(positionOf(live)))),
       };
-      device.sample(logits, config.vocab_size, stride, n, draw, out);
+      device.sample({ logits, vocabulary: config.vocab_size, stride, rows: n, draw, out });
       const tokens = device.read(out.tokens);
       const logp = device.read(out.logp);
       for (const [i, { live }] of rows.entries()) {
@@ -281,7 +281,14 @@ export class Sampler {
         // Computes the log-prob with the same kernel as training, so that the bits are equal.
         const again = { logp: device.alloc("f32", 1), entropy: device.alloc("f32", 1), lse: device.alloc("f32", 1) };
         const x = device.part(last, i * config.hidden_size, config.hidden_size);
-        device.logProbs(head, x, put(Int32Array.of(tokens[i]!)), live.request.temperature ?? 1, 1, again);
+        device.logProbs({
+          head,
+          x,
+          targets: put(Int32Array.of(tokens[i]!)),
+          temperature: live.request.temperature ?? 1,
+          rows: 1,
+          out: again,
+        });
         logp[i] = device.read(again.logp)[0]!;
       }
       return { tokens, logp };

@@ -56,7 +56,7 @@ describe.skipIf(!can)("machine code", () => {
         const stride = device.outStride(weight);
         const [x, dy, dx, out] = [columns, stride, columns, stride].map((width) => floats(rows * width));
         device.linear(weight, x!, out!, rows);
-        device.linearBackward(weight, x!, dy!, dx!, rows, add);
+        device.linearBackward({ weight, x: x!, dy: dy!, dx: dx!, rows, add });
         const text = [out!, dx!, grad].map((buffer) => bitsOf(device.read(buffer))).join();
         device.forget(weight);
         return text;
@@ -95,8 +95,8 @@ describe.skipIf(!can)("machine code", () => {
         const [q, dOut, out] = [0, 0, 0].map(() => floats(layout.tokens * heads * headDim));
         const [kvCache, lse] = [floats(kvLength), floats(layout.tokens * heads)];
         const dqkv = floats(layout.tokens * (heads + 2 * kvHeads) * headDim);
-        device.attention(q!, kvCache, out!, lse, layout, shape);
-        device.attentionBackward(q!, kvCache, out!, dOut!, lse, dqkv, layout, shape);
+        device.attention({ q: q!, kvCache, out: out!, lse, layout, shape });
+        device.attentionBackward({ q: q!, kvCache, out: out!, dOut: dOut!, lse, dqkv, layout, shape });
         return [out!, lse, dqkv].map((buffer) => bitsOf(device.read(buffer))).join();
       });
     const isSame = (lengths: readonly (readonly [number, number])[], [group, kvHeads, headDim]: number[]) => {
@@ -127,7 +127,7 @@ describe.skipIf(!can)("machine code", () => {
         device.fill(q!, 0);
         device.fill(kvCache, 1);
         for (let i = 0; i < width; i++) device.write(device.part(q!, 8 * i, 1), values.subarray(i, i + 1));
-        device.attention(q!, kvCache, out!, lse!, layout, shape);
+        device.attention({ q: q!, kvCache, out: out!, lse: lse!, layout, shape });
         return [a!, dh!, out!, lse!].flatMap((buffer) =>
           Array.from(device.read(buffer), (x) => (x === 0 ? `${1 / x}` : `${x}`)),
         );
@@ -174,7 +174,7 @@ describe.skipIf(!can)("machine code", () => {
         device.fill(kvCache, 3);
         const outside = { dtype: "f32", length: 80, address: 2 ** 32 - 64 } as const;
         const run = (from: typeof q, keys: typeof q, to: typeof q) => () =>
-          device.attention(from, keys, to, null, layout, shape);
+          device.attention({ q: from, kvCache: keys, out: to, lse: null, layout, shape });
         for (const wrong of [run(outside, kvCache, out), run(q, outside, out), run(q, kvCache, outside)])
           expect(wrong).toThrow(/unreachable|out of bounds|a thread failed/);
         run(q, kvCache, out)();
@@ -267,7 +267,7 @@ describe.skipIf(!can)("machine code", () => {
         const [q, out, kvCache] = [40, 40, kvLength].map((length) => device.alloc("f32", length));
         device.fill(q!, 0);
         device.fill(kvCache!, 3);
-        device.attention(q!, kvCache!, out!, null, layout, shape);
+        device.attention({ q: q!, kvCache: kvCache!, out: out!, lse: null, layout, shape });
         return [...device.read(out!)];
       });
     for (const megabytes of [0, 20, 100, 300]) {
