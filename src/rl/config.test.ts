@@ -12,7 +12,7 @@ describe("defaults", () => {
     });
   });
 
-  test("and where it is silent TRL's", () => {
+  test("are TRL's if the first design sets none", () => {
     expect(resolveConfig()).toMatchObject({
       ...{ loss_type: "dapo", beta: 0, epsilon: 0.2, epsilon_high: null, delta: null, scale_rewards: "group" },
       ...{ temperature: 1, top_p: 1, top_k: 0, min_p: null, max_grad_norm: 1, reward_weights: null, num_iterations: 1 },
@@ -22,7 +22,7 @@ describe("defaults", () => {
     });
   });
 
-  test("every setting says what it is for, and what TRL or the first design set differs only where both are told", () => {
+  test("every setting has a description, and the first design's default unless that is a path", () => {
     const shape = configSchema.unwrap().shape;
     const defaults = resolveConfig() as Record<string, unknown>;
     for (const key of CONFIG_KEYS) {
@@ -83,18 +83,18 @@ describe("bad settings", () => {
     expect(() => resolveConfig(given)).toThrow(message);
   });
 
-  test("a preset that is not there is answered with the nearest", () => {
+  test("an unknown preset is refused with the nearest name", () => {
     expect(() => presetNamed("startr")).toThrow(/no such preset: startr; did you mean starter\?/);
   });
 });
 
-describe("settings of before", () => {
+describe("former settings", () => {
   const resolved = (given: object) => {
     const lines: string[] = [];
     return { config: resolveConfig({ ...given }, { onDeprecated: (line) => lines.push(line) }), lines };
   };
 
-  test("imitation_* are read as SFT on all training databases, which GRPO asks about too, with one line", () => {
+  test("imitation_* are read as SFT on all training databases, which GRPO asks about too, with a deprecation line", () => {
     const { config, lines } = resolved({ imitation_episodes: 100, imitation_epochs: 3, max_context_tokens: 2000 });
     expect(config).toMatchObject({
       ...{ sft_steps: 38, sft_learning_rate: 2e-5, sft_batch_tokens: 4096, sft_max_context_tokens: 2000 },

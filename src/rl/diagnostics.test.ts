@@ -75,7 +75,7 @@ test.each(SIGNS)("%s near its threshold is reported once", (_, change, __, patie
   expect(warningsOf([...times(patience, bad), ...flapping])).toHaveLength(1);
 });
 
-test("a warning with patience is not reported when its sign comes and goes", () => {
+test("a warning with patience is not reported if its condition holds only now and then", () => {
   const uniform = { ...fine, "groups/all_right": 0.9, "groups/all_wrong": 0.1 };
   expect(warningsOf(Array.from({ length: 30 }, (_, i) => (i % 10 === 9 ? fine : uniform)))).toEqual([]);
 });

@@ -88,7 +88,7 @@ describe("the batch", () => {
     expect((await filling).groups).toHaveLength(2);
   });
 
-  test("where all are expected to have spread, no group is started early", async () => {
+  test("if all groups are expected to have spread, none is started early", async () => {
     const table = new Table("++++");
     const filling = table.fill(2, 4, { expected: 1 });
     await table.endAll(1);

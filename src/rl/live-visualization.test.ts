@@ -58,7 +58,7 @@ test("each interval can be set, 0 is never, and the last step is always shown", 
   expect(at("success")).toEqual([0, 5, 10, 11]);
 });
 
-test("unscorable episodes are no failures; without scored ones there is no point", async () => {
+test("unscorable episodes do not count as failures; without scored ones no point is drawn", async () => {
   expect((await follow({}, 1, [1, null, null])).live.success[0]).toEqual({ step: 0, train: 1, eval: 1 });
   expect((await follow({}, 1, [null])).live.success).toEqual([]);
 });

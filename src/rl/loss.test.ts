@@ -287,7 +287,7 @@ describe("cross-entropy", () => {
   });
 });
 
-test("environment tokens may hold anything", () => {
+test("values at the environment's tokens are never read", () => {
   const [clean] = randomSequences("masked", 1);
   const sequence = { ...clean!, weights: Array.from(clean!.logp, (_, t) => (t === 0 ? 0 : 1)), advantage: -1 };
   const poison = (values: ArrayLike<number>) => Array.from(values, (x, t) => (t === 0 ? Number.NaN : x));

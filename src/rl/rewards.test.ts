@@ -13,7 +13,7 @@ function episode(correctness: 0 | 1 | null, progress: number | null, operational
 
 const episodes = [episode(1, 1, 0.07), episode(0, 0.25, -0.03), episode(null, null, null)];
 
-test("the built-in functions return what the environment recorded, null where it could not score", async () => {
+test("the built-in functions return what the environment recorded, null if it could not score", async () => {
   const { rows } = await score(episodes, REWARD_FUNCTIONS, 1);
   expect(rows).toEqual([
     [1, 1, 0.07],

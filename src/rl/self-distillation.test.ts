@@ -100,7 +100,7 @@ test("each of the student's tokens gets the log-prob after another's failure min
   await engine.close();
 });
 
-test("an action of the student's own is not shown to its teacher", async () => {
+test("an action that the student took itself is not shown to its teacher", async () => {
   const { engine, turns } = taughtModel(fineTuned);
   const same = await distilled(await played([WRONG, WRONG]), { engine, turns }, config());
   expect(same).toEqual({ advantages: new Map(), metrics: { "distillation/groups": 0 } });

@@ -102,7 +102,7 @@ test("two runs, and one with more threads, give the same metrics, episodes and w
   expect((await train({ seed: 7 })).metrics).not.toEqual(first.metrics);
 });
 
-test("metrics have TRL's names, no clocks, and agree with the episodes", async () => {
+test("metrics have TRL's names, contain no times, and agree with the episodes", async () => {
   const { metrics, episodes } = await train({});
   for (const name of [
     ...["loss", "grad_norm", "learning_rate", "num_tokens", "epoch", "reward", "reward_std", "frac_reward_zero_std"],

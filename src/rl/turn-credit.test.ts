@@ -34,7 +34,7 @@ const NEAR = episode(0, ["QUERY", 0.5], ["QUERY", 0], ["ANSWER", 0]);
 const LOST = episode(0, ["DESCRIBE", 0], ["ANSWER", 0]);
 const GUESSED = episode(1, ["DESCRIBE", 0], ["ANSWER", 1]);
 
-test("the milestone is the query with the best result; a right answer is none", () => {
+test("the milestone is the query with the best result, never a right answer", () => {
   const milestones = [RIGHT, MISCOPIED, NEAR, LOST, GUESSED].map((played) => milestoneOf(played, PROGRESS));
   expect(milestones).toEqual([
     { phi: 1, turns: 2 },

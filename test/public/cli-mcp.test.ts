@@ -24,7 +24,7 @@ async function talk(program: typeof sqlenv, args: string[], ...lines: string[]) 
   return replies.map((line) => JSON.parse(line));
 }
 
-test("a database of one's own: describe, sample, query, and nothing that changes it", async () => {
+test("the user's own database: describe, sample, query, and nothing that changes it", async () => {
   const before = readFileSync(shop);
   const replies = await talk(
     sqlenv, // a process of its own
@@ -67,7 +67,7 @@ test("the questions of a data set", async () => {
   expect(replies[2].result.structuredContent).toMatchObject({ done: true, outcome: { done_reason: "answered" } });
 });
 
-test("a file that is no database, or not there, is one line", async () => {
+test("a file that is missing or no database gives a one-line error", async () => {
   const missing = join(mkdtempSync(join(tmpdir(), "sqlenv-test-")), "no.sqlite");
   const { stderr, code } = await sqlenvInside(["mcp", missing]);
   expect([stderr, code]).toEqual([expect.stringMatching(/^error: cannot read the database: .*no\.sqlite/), 2]);

@@ -62,7 +62,7 @@ test.runIf(QUICK).each([
   expect(stderr).toMatch(message);
 });
 
-test("its name of before still works", async () => {
+test("its former name still works", async () => {
   const { code, stderr } = await sqlenvInside(["warmup", "--model", model, "--out", "x"]);
   expect([code, stderr]).toEqual([2, expect.stringMatching(/give --transcripts or --mixture, or both/)]);
   expect((await sqlenvInside(["help", "warmup"])).stdout).toContain("Usage: sqlenv sft|warmup ");

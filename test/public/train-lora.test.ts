@@ -144,7 +144,7 @@ describe.runIf(QUICK)("the same training from code", () => {
     expect(result).toMatchObject({ steps: 4, sft: { steps: 2 }, base: { unseen: { greedy: { episodes: 2 } } } });
   });
 
-  test("leaves the command's files, with its bytes where they have no clock", () => {
+  test("writes the command's files, with the same bytes if they contain no times", () => {
     expect(place.files("by-code")).toEqual(place.files("one"));
     const weights = ["sft/adapter_model", "adapter/adapter_model", "model/model"].map((file) => `${file}.safetensors`);
     for (const file of [...weights, "episodes.jsonl", "metrics.jsonl", "split.json", "outcomes.json"])
@@ -202,7 +202,7 @@ test.runIf(QUICK)("SFT can train an adapter, and a training continues with it", 
 });
 
 describe.runIf(QUICK)("what will happen, told before", () => {
-  test("a Qwen3 that is not here, without a GPU: stages, weights, memory, and where it would fit", async () => {
+  test("a Qwen3 that is not on this machine, without a GPU: stages, weights, memory, and where it would fit", async () => {
     const { code, stdout, stderr } = await sqlenvInside(
       ["train", "--preset", "qwen3-0.6b", "--dry-run", "--device", "cpu"],
       "",

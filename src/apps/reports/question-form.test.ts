@@ -18,6 +18,6 @@ test.each([
   expect(questionForm({ query })).toBe(form);
 });
 
-test("a question without a query has no form of its own", () => {
+test("a question without a query has the form other", () => {
   expect([questionForm(null), questionForm({ query: null })]).toEqual(["other", "other"]);
 });

@@ -138,7 +138,7 @@ describe("stages", () => {
     );
   });
 
-  test("the paired test decides where there is one", () => {
+  test("the paired test decides if there is one", () => {
     const overlapping = { ...result, after: result.before };
     const paired = (change: object) => ({ ...overlapping, paired: [{ ...result.paired![0]!, ...change }] });
     const [row] = evaluationRows(paired({ permutation_p: 0.0001 }));

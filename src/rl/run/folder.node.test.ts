@@ -106,7 +106,7 @@ describe("checkpoints", () => {
     expect(checkpoints()).toEqual(["step-1"]);
   });
 
-  test("one that was being written when the process died is not one, and is written again", async () => {
+  test("one that a killed process left incomplete does not count, and is written again", async () => {
     await run.checkpoint(at(1), weights("of 1"), 2);
     const aside = join(folder, "checkpoints", ".step-2");
     new RunFolder(aside); // anything half-written

@@ -52,7 +52,7 @@ const lock = (options: { force?: boolean } = {}): RunFolder => {
 };
 const IN_USE = /another process is training in this folder: .*; wait for it or end it, .*--force/;
 
-test("says who holds it, keeps others out, and is gone when it is given up", () => {
+test("names its holder, excludes others, and is removed when it is released", () => {
   const run = lock();
   expect(holder()).toMatchObject({ pid: process.pid, host: expect.any(String), nonce: expect.any(String) });
   expect(trainingProcess(folder)).toBe(process.pid);
@@ -81,7 +81,7 @@ describe("a process of this machine", () => {
   });
 });
 
-describe("a process nobody here can look up", () => {
+describe("a process that this machine cannot look up", () => {
   const ELSEWHERE: readonly [string, Partial<Holder>][] = [
     ["of another machine", { host: "elsewhere", boot: "another" }],
     ["of another container, with the same id", { namespace: "pid:[1]" }],
@@ -96,7 +96,7 @@ describe("a process nobody here can look up", () => {
     expect(readdirSync(folder)).toEqual(["checkpoints"]);
   });
 
-  test("shows itself by the time of its lock, whose content stays", () => {
+  test("refreshes the lock's modification time and keeps its content", () => {
     vi.useFakeTimers({ toFake: ["setInterval"] });
     const run = lock();
     const text = readFileSync(file, "utf8");
@@ -152,7 +152,7 @@ describe("a run that was taken over", () => {
     second.unlock();
   });
 
-  test("and given up since is not its own again", () => {
+  test("and then released does not return to its former holder", () => {
     const first = lock();
     lock({ force: true }).unlock();
     expect(() => first.append("metrics.jsonl", { step: 1 })).toThrow(/taken over this run: its lock is gone/);

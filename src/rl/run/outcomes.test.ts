@@ -12,7 +12,7 @@ const played = async (player: typeof oraclePlayer) => {
   return judgeEpisodes(records, data);
 };
 
-test("answers and last queries are counted by place, stages are compared, and outcomes are bits", async () => {
+test("answers and last queries are counted by split, stages are compared, and outcomes are bits", async () => {
   const [base, after] = [await played(randomPlayer), await played(oraclePlayer)];
   const { seen, unseen } = accuracyOf(after);
   expect([seen.questions, unseen.questions]).toEqual([5, 10]);

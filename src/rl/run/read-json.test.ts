@@ -14,7 +14,7 @@ test.each([
   expect(() => readRunJson(storeWith(text), "split.json", schema)).toThrow(message);
 });
 
-test("a whole file is read, and one that is not there is null", () => {
+test("a whole file is read; a missing one is null", () => {
   expect(readRunJson(storeWith('{"seed": 1, "new": 2}'), "split.json", schema)).toEqual({ seed: 1, new: 2 });
   expect(readRunJson(storeWith(null), "split.json", schema)).toBeNull();
 });

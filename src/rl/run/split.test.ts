@@ -45,7 +45,7 @@ test("without SFT on the data set GRPO asks everything", () => {
     expect(loadQuestionPrompts(small, settings(given))).toHaveLength(5);
 });
 
-test("overlap is only on request, and warned of", async () => {
+test("overlap has to be requested, and gives a warning", async () => {
   expect(overlapWarning(await splitOf(small, settings()))).toBeNull();
   const split = await splitOf(small, settings({ sft_overlap: true, sft_database_share: 1 }));
   expect(split.sft.databases).toEqual(split.grpo.databases);

@@ -33,7 +33,7 @@ async function made(threads: number): Promise<number[][][]> {
   return all;
 }
 
-test("one thread, three threads and the caller's own make the same", async () => {
+test("one thread, three threads and the calling thread make the same demonstrations", async () => {
   await loadSqlite();
   const { tokenizer, chatTemplate, weights } = await loadModelFolder(folder);
   await weights.close();
@@ -46,7 +46,7 @@ test("one thread, three threads and the caller's own make the same", async () =>
   expect(await made(3)).toEqual(own);
 });
 
-test("stops its threads when nobody listens any more", async () => {
+test("stops its threads when the consumer stops", async () => {
   let taken = 0;
   for await (const _ of threadedDemonstrations(folder, { threads: 2, mixtureOf: () => mixture }))
     if (++taken === 3) break;

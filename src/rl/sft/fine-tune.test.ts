@@ -18,7 +18,7 @@ test("practice worlds are played as examples/pretrained plays them, by the run's
   expect(practiceMixture(resolveConfig(run))).toMatchObject({ ...same, difficulties });
 });
 
-test("items come in their share, each once a round, and what cannot be encoded is left out", async () => {
+test("items have their share, each once per epoch; items that cannot be encoded are left out", async () => {
   const datum = (token: number): Datum => ({ tokens: [token], weights: [1] });
   async function* others(): AsyncGenerator<Datum, void> {
     for (;;) yield datum(0);

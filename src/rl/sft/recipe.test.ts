@@ -18,7 +18,7 @@ test("unknown keys and empty stages are refused", () => {
   expect(() => recipeSchema.parse({ ...recipe, stages: [] })).toThrow();
 });
 
-test("a recipe with the keys of before is the same recipe", () => {
+test("a recipe with former keys is the same recipe", () => {
   const { stages, sft, ...others } = recipe;
   expect(recipeSchema.parse({ ...others, lessons: stages, warmup: sft })).toEqual(recipe);
 });

@@ -50,7 +50,7 @@ test("a round may ask some of the questions", async () => {
   expect(reports).toMatchObject([{ questions: 4, episodes: 32 }]);
 });
 
-test("where nothing is right there is one line with a remedy, and the model is as it was", async () => {
+test("if no episode is right, the error has a remedy and the model is unchanged", async () => {
   const model = taughtModel(fineTuned);
   const config = resolveConfig({ ...SMALL, max_new_tokens: 1, max_completion_length: 1 });
   const before = model.engine.model.device.read(model.engine.model.values);
@@ -61,7 +61,7 @@ test("where nothing is right there is one line with a remedy, and the model is a
   await model.engine.close();
 });
 
-test("a round has many steps even of few episodes, and its learning rate falls to the end", async () => {
+test("a round has many steps even with few episodes, and its learning rate decays to the end", async () => {
   const model = taughtModel(fineTuned);
   const rates: number[] = [];
   const report = await selfTaughtRound(model, data, resolveConfig(SMALL), 1, {
@@ -110,7 +110,7 @@ test("episodes are selected at random: right ones, none twice, few of a question
   expect(selectEpisodes([...bad, episode("a", ["z"], { truncated: true })], [1])).toEqual([]);
 });
 
-test("the model's own words are learned, and that they end", () => {
+test("the model's own tokens are learned, and so are the tokens that close its turns", () => {
   const segments = [{ tokens: [1, 2, 3, 9, 4, 5, 9, 6], mask: [0, 1, 1, 0, 0, 1, 1, 0] as (0 | 1)[], logprobs: [] }];
   // 9 closes a turn: the first was closed by the environment, the second by the model.
   expect(encodeEpisode({ segments }, [9])).toEqual([

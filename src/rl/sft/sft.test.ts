@@ -39,7 +39,7 @@ test("only the assistant's words and their closing token have weight", async () 
   for (const { content } of transcript!.messages) expect(context).toContain(content);
 });
 
-test("in other words, examples are shown and not learned", async () => {
+test("a prompt's examples are in the context and not learned", async () => {
   const players = [{ player: "oracle", share: 1 }];
   const asked = mixtureSchema.parse({ seed: 5, players, prompt: "instruct", shots: 1, observed_weight: 0.5 });
   for await (const transcript of demonstrations(asked)) {
@@ -68,7 +68,7 @@ test("markup inside a database's text stays text", () => {
   expect(special).toHaveLength(6); // three turns opened, three closed: none of them from the texts
 });
 
-test("mistakes may be shown without being learned: only what repairs them is", async () => {
+test("mistakes may stay in the context without a loss: only their repair is learned", async () => {
   const players = [{ player: "teacher" as const, share: 1 }];
   const shown = mixtureSchema.parse({ seed: 5, players, stumbles: 1, omissions: 1, learn_mistakes: false });
   let mistakes = 0;
@@ -103,7 +103,7 @@ test("demonstrations are the mixture's, and the same for the same seed", async (
   expect(new Set(first.map(({ messages }) => messages[1]!.content)).size).toBe(24);
 });
 
-test("where the rules have answer_last, those who know answer with @last", async () => {
+test("under answer_last, the teacher and the oracle answer with @last", async () => {
   const rules = { error_hints: true, answer_last: true };
   const parsed = mixtureSchema.parse({ seed: 5, players: [{ player: "teacher", share: 1 }], ...rules });
   let taken = 0;
@@ -159,7 +159,7 @@ test("SFT lowers the loss, with LR warmup and decay", async () => {
   await engine.close();
 });
 
-test("transcripts that are too long are passed over, and nothing to learn from is an error", async () => {
+test("transcripts that are too long are skipped; if none is left, that is an error", async () => {
   const engine = new LocalEngine(tinyModel({ config: { vocab_size: 304 } }));
   const long = { tokens: Array.from({ length: 100 }, () => 1), weights: Array.from({ length: 100 }, () => 1) };
   await expect(trainSft(engine, [long], { steps: 1, max_context_tokens: 50 })).rejects.toThrow(

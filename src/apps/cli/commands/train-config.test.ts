@@ -44,7 +44,7 @@ test.each([
   expect(explained(() => configOf({ config: file }))).toEqual({ line: expect.stringMatching(message), exitCode: 2 });
 });
 
-test("without --preset, the model decides which settings are used, and it is said", () => {
+test("without --preset, the model selects the preset, and a line says so", () => {
   const chosen = (flags: ConfigFlags) => {
     const notes: string[] = [];
     const config = configOf(flags, undefined, (line) => notes.push(line));
@@ -64,7 +64,7 @@ test("without --preset, the model decides which settings are used, and it is sai
   expect(chosen({ config: file, preset: "none" }).config).toMatchObject({ model_name: "Qwen/Qwen3-1.7B" });
 });
 
-test("settings of before are read from flags and files, with one line", () => {
+test("former settings are accepted in flags and files, with a deprecation line", () => {
   const file = join(temporaryFolder(), "before.yaml");
   writeFileSync(file, "imitation_episodes: 16\nimitation_epochs: 1\n");
   for (const flags of [{ config: file }, { preset: "none", imitationEpisodes: "16", imitationEpochs: "1" }]) {

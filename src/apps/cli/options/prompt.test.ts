@@ -53,7 +53,7 @@ test.each([
   expect(() => promptChoice({ promptFile: file(name, text) }, {})).toThrow(message);
 });
 
-test("a file that is not there is one line", () => {
+test("a missing file gives a one-line error", () => {
   expect(() => promptChoice({ promptFile: join(folder, "no.md") }, {})).toThrow(
     /^--prompt-file cannot be read: .*no\.md/,
   );

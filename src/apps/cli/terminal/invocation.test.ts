@@ -28,7 +28,7 @@ test.each<[string, Record<string, string>, string, string]>([
   expect(invocation(env, script)).toBe(prefix);
 });
 
-test("commands in a text begin as the user began", () => {
+test("commands in a text start the way the user started the program", () => {
   const text = "resume with: sqlenv train --resume runs/x; see `sqlenv --help`, and sqlenv 1.0";
   expect(asTyped(text, "npx sqlenv")).toBe(
     "resume with: npx sqlenv train --resume runs/x; see `npx sqlenv --help`, and sqlenv 1.0",

@@ -104,7 +104,7 @@ describe("prompts", () => {
     for (const type of ["DESCRIBE", "SAMPLE", "QUERY", "ANSWER"]) expect(system).toMatch(new RegExp(`^${type}: `, "m"));
   });
 
-  test("a prompt of one's own replaces words, and examples where it has some", () => {
+  test("a custom prompt replaces the system prompt, and the examples if it has any", () => {
     const mine = { id: "mine-1", system: "Hello." };
     expect(promptFor({ prompt: "instruct", shots: 1, custom: mine })).toMatchObject({
       id: "mine-1/1-shot",
