@@ -53,7 +53,7 @@ export function drawBox(
   return lines.map((line) => " ".repeat(indent) + line).join("\n");
 }
 
-const TURNED_ROWS = 5; // so many rows fit beside each other
+const TURNED_ROWS = 5; // maximum rows that fit beside each other
 const LEGIBLE = 8; // characters; narrower columns hide most names
 
 /** The rows of a result in a box. A few rows that would be cut to illegible columns are turned: one line per column. */
