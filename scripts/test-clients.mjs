@@ -45,7 +45,8 @@ const ROWS = [
   {
     client: "trl",
     requirements: "integrations/trl/requirements.txt",
-    checks: "GRPO steps by environment_factory and rollout_func, rewards equal to a replay; a tiny training",
+    checks:
+      "GRPO steps by environment_factory and rollout_func, AsyncGRPO's rollout loop, equal to a replay; tiny trainings, one in two processes",
     command: [...VITEST, "test/public/trl-bridge.slow.test.ts"],
     env: { SQLENV_PYTHON: "{python}", SQLENV_TEST_NEEDS: "trl" },
   },

@@ -17,6 +17,7 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_chat_template
 
 import sqlenv_trl
+from sqlenv_rollout import rollout_func
 
 
 def tiny_tokenizer():
@@ -50,12 +51,12 @@ def tiny_model(tokenizer, kind=Qwen3ForCausalLM):
     return kind(config)
 
 
-def build_trainer(url, way, model, tokenizer, config, questions=None, reward_funcs=None):
+def build_trainer(url, way, model, tokenizer, config, questions=None, reward_funcs=None, max_new_tokens=24):
     """A GRPOTrainer on the server, by either way TRL knows."""
     rows = questions or sqlenv_trl.load_questions(url, difficulty="easy")
     if way == "rollout_func":
         rows = [{"prompt": row["question_id"]} for row in rows]
-        player = {"rollout_func": sqlenv_trl.rollout_func(url, max_new_tokens=24)}
+        player = {"rollout_func": rollout_func(url, max_new_tokens=max_new_tokens)}
     else:
         player = {"environment_factory": sqlenv_trl.environment_factory(url)}
     return GRPOTrainer(

@@ -155,7 +155,7 @@ test("every package that a Python file imports is pinned in the requirements bes
 
 /** Modules of Python's own that these files use. */
 const STANDARD = new Set(
-  "argparse asyncio base64 copy dataclasses enum hashlib json math os pathlib platform random resource shutil signal statistics sys tempfile threading time types urllib warnings".split(
+  "argparse asyncio base64 concurrent copy dataclasses enum functools hashlib http json logging math os pathlib pickle platform queue random re resource shutil signal statistics sys tempfile threading time types urllib warnings weakref".split(
     " ",
   ),
 );

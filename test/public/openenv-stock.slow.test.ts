@@ -11,24 +11,13 @@ import { afterAll, describe, expect, test } from "vitest";
 import { smallDataFolder } from "../helpers/cli-process.ts";
 import { ROOT } from "../helpers/dockerfile.ts";
 import { without } from "../helpers/needs.ts";
+import { versionOf } from "../helpers/python.ts";
 import { type ServeProcess, serveProcess } from "../helpers/serve-process.ts";
 import { until } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";
 
 const python = process.env.SQLENV_PYTHON ?? "";
 const mcpPython = process.env.SQLENV_MCP_PYTHON ?? "";
-
-/** The version of the first installed package; "" if there is none. */
-function versionOf(interpreter: string, ...packages: string[]): string {
-  if (interpreter === "") return "";
-  const code = `
-import importlib.metadata as m
-for name in ${JSON.stringify(packages)}:
-    try:
-        print(m.version(name)); break
-    except m.PackageNotFoundError: pass`;
-  return execFileSync(interpreter, ["-c", code], { encoding: "utf8" }).trim();
-}
 
 const openenv = versionOf(python, "openenv", "openenv-core");
 const mcp = versionOf(mcpPython, "mcp");
