@@ -26,7 +26,7 @@ export function bonusCoefficient(settings: EntropySettings, control: EntropyCont
   return control && control.entropy <= entropy_target ? control.coef : 0;
 }
 
-/** The control after a step whose tokens had this mean entropy; unchanged where it could not be measured. */
+/** The control after a step whose tokens had this mean entropy; unchanged if it could not be measured. */
 export function controlEntropy(
   settings: EntropySettings,
   control: EntropyControl | undefined,

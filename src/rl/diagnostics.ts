@@ -182,7 +182,7 @@ const SIGNS: readonly Sign[] = [
 
 /** The state of the warnings in a checkpoint. */
 export interface Health {
-  /** Codes that were reported and have not been absent for QUIET_STEPS since. */
+  /** Codes of reported warnings whose condition has not been absent for QUIET_STEPS since. */
   readonly warned: readonly string[];
   /**
    * By code: the number of consecutive steps in which its condition held; negative for steps without it since it was

@@ -75,7 +75,7 @@ function bySegment({ episodes, learned }: RolloutBatch, flat: readonly Float32Ar
 }
 
 export interface SelectedData {
-  /** Data with a gradient only. */
+  /** Only the data that have a gradient. */
   readonly data: readonly Datum[];
   /** Tokens of the whole slice, for the denominators. */
   readonly tokens: number;

@@ -19,7 +19,7 @@ export interface PolicyOptions {
   readonly importance_sampling_level: "token" | "sequence";
   /** Weight of the entropy bonus. */
   readonly entropy_coef: number;
-  /** Whether the weight changes from step to step: policy_loss is then logged where it is 0 too, and the weight elsewhere. */
+  /** Whether that weight changes from step to step: policy_loss is then always logged, and the trainer logs the weight. */
   readonly use_adaptive_entropy: boolean;
   /** Learn only from this share of tokens, those with the highest entropy. */
   readonly top_entropy_quantile: number;

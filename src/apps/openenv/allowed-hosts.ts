@@ -19,7 +19,7 @@ export function hostsFor(host: string, given: readonly string[] = []): readonly 
 
 /** Whether a Host header is allowed. Loopback names always are; the port is ignored. */
 export function isAllowedHost(header: string | undefined, hosts: readonly string[] | "any"): boolean {
-  if (hosts === "any" || header === undefined) return true; // browsers always send one
+  if (hosts === "any" || header === undefined) return true; // only programs omit the header: browsers always send it
   const name = nameOf(header);
   return isLoopback(name) || hosts.some((host) => nameOf(host) === name);
 }

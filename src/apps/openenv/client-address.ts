@@ -44,7 +44,7 @@ export class Proxies {
   }
 }
 
-/** What counts as one client: an IPv4 address, or the /64 network of an IPv6 customer. */
+/** The key of one client: an IPv4 address, or the /64 network of an IPv6 address. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = "", tail] = address.replace(/%.*$/, "").split("::");

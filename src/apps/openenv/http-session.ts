@@ -11,7 +11,7 @@ export interface HttpReply {
   readonly text: string;
 }
 
-/** Answers one of the three. Throws only if SQLite crashes. */
+/** Answers one of the three requests. Throws only if SQLite crashes. */
 export function answerHttp(session: Session, verb: "reset" | "step" | "state", body: string): HttpReply {
   try {
     switch (verb) {

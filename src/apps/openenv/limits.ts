@@ -18,7 +18,9 @@ export const MAX_MESSAGE_BYTES = 131_072;
 /** Seconds without a reset, step or call after which a session is closed; trainers pause while they optimize. */
 export const IDLE_SECONDS = 3_600;
 
-/** Seconds after which an HTTP session that was never used is closed: no connection keeps it alive. */
+/**
+ * Seconds after which an HTTP session that was never used is closed: unlike a socket, it has no connection that ends.
+ */
 export const UNUSED_SECONDS = 60;
 
 /** Seconds of disuse after which, with no free slot, a session may be evicted for a client that has fewer. */

@@ -46,7 +46,7 @@ export interface WireState extends Outcome {
 
 const metadata = z.record(z.string(), z.unknown()).optional().describe("accepted and ignored");
 
-/** An action: exactly its fields. */
+/** An action with exactly its fields; others are refused. */
 export const wireActionSchema = z.strictObject({ ...actionSchema.unwrap().shape, metadata });
 
 /** A step given as a model's text, `ACTION_TYPE: argument`, parsed as leniently as in training. */

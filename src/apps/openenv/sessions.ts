@@ -45,7 +45,7 @@ export interface Slot {
   isUsed: boolean;
   /** Resolves when the environment exists; rejects with code `factory`. */
   readonly ready: Promise<void>;
-  /** Whether it exists. */
+  /** Whether the environment exists. */
   isReady: boolean;
   /** Called when the server ends the session. */
   onEnd: OnEnd;

@@ -120,7 +120,7 @@ export class Sockets {
     if ("status" in admitted) return admitted;
     if (!rate.tryTake(admitted.client)) return { status: 429, detail: "Too Many Requests", retryAfter: 1 };
     const named = kind === "ws" ? url.searchParams.get("session_id") : null;
-    return { kind, client: admitted.client, sessionId: named || undefined }; // an empty one names none
+    return { kind, client: admitted.client, sessionId: named || undefined }; // an empty id counts as none
   }
 
   #refuse(client: string, socket: Duplex, { status, detail, retryAfter }: UpgradeRefusal): void {

@@ -13,7 +13,7 @@ export interface ThreadSpec extends ActionForm {
   readonly environment: EnvironmentOptions;
 }
 
-/** The same with a shared counter: other clients waiting for the thread. */
+/** A thread's data with a counter in shared memory: the number of other clients waiting for the thread. */
 export interface ThreadData extends ThreadSpec {
   readonly others: Int32Array;
 }

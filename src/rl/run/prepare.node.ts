@@ -78,7 +78,7 @@ export async function prepare(
   }
 }
 
-/** The data set that a config names; where it has no evaluation questions, some training questions are held out. */
+/** The data set that a config names; if it has no evaluation questions, some training questions are held out. */
 export async function openTrainingData(
   config: GRPOConfig,
   run?: string,

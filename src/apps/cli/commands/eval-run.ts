@@ -20,7 +20,7 @@ interface EvalRunFlags extends DeviceFlags {
   readonly json?: boolean;
 }
 
-/** Options that do not change what a run's evaluation is. */
+/** Options that do not change a run's evaluation. */
 const ALLOWED = ["run", "out", "show", "json", "device", "precision", "threads", "maxGpuMemory"];
 
 /** Refuses options that the run decides. */
@@ -107,7 +107,7 @@ function verdict(agrees: boolean | null): string {
   );
 }
 
-/** What was asked for on the command line; the run decides the rest. */
+/** The options given on the command line; the run decides the rest. */
 function deviceFlags({ device, ...flags }: EvalRunFlags) {
   return deviceOptions({ ...flags, ...(device !== undefined && device !== "auto" && { device }) });
 }

@@ -50,7 +50,7 @@ export async function playPerson(env: SQLEnvironment, questions: readonly Questi
         schema_info = observation.schema_info;
       });
       if (!finished) return;
-      if (i === questions.length - 1) break; // there is no other to offer
+      if (i === questions.length - 1) break; // there is no other question
       const again = await ask("  another? [Y/n] ");
       if (again === null || /^\s*(?:n|no|q|quit|exit)\s*$/i.test(again)) return;
       write("");

@@ -5,11 +5,11 @@ import type { Points } from "./run-model.ts";
 
 export interface ChartTable {
   readonly head: readonly string[];
-  /** Empty where a line has no point. */
+  /** Empty if a line has no point there. */
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Rows that are shown; the copy has all. */
+/** Maximum number of rows shown; the copy has all of them. */
 const SHOWN_ROWS = 500;
 
 /** The lines' values by x, with the bounds of their intervals; of a zoomed chart only what it shows. */

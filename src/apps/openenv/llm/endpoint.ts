@@ -14,7 +14,7 @@ import { type ChatRequest, parseRequest } from "./request.ts";
 
 /** A model to serve. */
 export interface ServedModel {
-  /** What requests call it. */
+  /** The model's name in requests. */
   readonly name: string;
   readonly chat: Chat;
   /** Tokens of contexts sampled at once; the engine's `facts.cacheTokens`. @default 16384 */
@@ -139,7 +139,12 @@ export class LlmEndpoint {
     let calls = 0;
     const completion = await this.queue.run({ client, signal, tokens: prompt.length + maxTokens }, async (signal) => {
       const done = await chat.complete(prompt, {
-        ...{ temperature, top_p, top_k, min_p, stop, signal },
+        temperature,
+        top_p,
+        top_k,
+        min_p,
+        stop,
+        signal,
         max_new_tokens: maxTokens,
         key: ["chat", seed ?? head.id, index],
         calls: tools ? (callsOne ? "one" : "many") : "text",
@@ -171,7 +176,7 @@ export class LlmEndpoint {
       },
       (error: unknown) => {
         if (!signal.aborted) stream.send(this.#errorOf(error).body);
-        gone.abort(); // the other choices
+        gone.abort(); // stops the other choices
         stream.end();
       },
     );

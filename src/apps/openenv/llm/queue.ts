@@ -23,7 +23,7 @@ export class CompletionQueue {
   readonly #limits: QueueLimits;
   readonly #usage = new Usage();
   readonly #waiting = new FairQueue<Job>(this.#usage);
-  /** Taken from the queue, but there is no room for it yet. */
+  /** A completion that was taken from the queue, but for which there is no room yet. */
   #next: Job | undefined;
   readonly #counts = new Map<string, number>();
   #count = 0;

@@ -55,7 +55,7 @@ export async function answerMcp(text: string, caller: McpCaller, options: McpOpt
   }
 }
 
-/** Answers a DELETE, which ends the session of the header. */
+/** Answers a DELETE, which ends the session that the header names. */
 export function endMcp(caller: McpCaller, { sessions }: McpOptions): McpReply {
   const wrong = wrongVersion(caller);
   if (wrong) return wrong;
@@ -67,7 +67,7 @@ export function endMcp(caller: McpCaller, { sessions }: McpOptions): McpReply {
 }
 
 async function initialize(request: RpcRequest, client: string, options: McpOptions): Promise<McpReply> {
-  const result = initializeResult(request.params, INSTRUCTIONS); // before a slot is taken
+  const result = initializeResult(request.params, INSTRUCTIONS); // throws before a slot is taken
   const sessionId = await createSession(client, options);
   return { status: 200, text: JSON.stringify(rpcResult(request.id, result)), sessionId };
 }

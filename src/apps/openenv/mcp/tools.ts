@@ -12,7 +12,7 @@ import { RPC, RpcFault } from "./json-rpc.ts";
 export const INSTRUCTIONS =
   "Questions about SQL databases. Call start for a question, look with describe, sample and query, then call answer once.";
 
-/** Whose conventions a call's result follows: the MCP specification's, or OpenEnv's, where a failed call is an error. */
+/** Which convention a call's result follows: in OpenEnv's, unlike in MCP's, a failed call is an error. */
 export type ToolStyle = "mcp" | "openenv";
 
 interface Tool {
@@ -68,7 +68,7 @@ const TOOLS: readonly Tool[] = [
   },
 ];
 
-/** Tools that only look at a database. */
+/** Tools that only read a database. */
 const LOOKING = new Set(["describe", "sample", "query"]);
 
 /** The tools as MCP lists them, with both spellings of the schema's key, since clients differ. */
