@@ -91,12 +91,14 @@ export function readBenchmarks(folder = FOLDER) {
   );
 }
 
-/** Load average before a benchmark, and cores used by others during it, from which its times are too long. */
+/** Cores used by others during a benchmark and, where that was not measured, load average before it, from which its times are too long. */
 const BUSY = { load: 0.6, cores: 0.1 };
 
-/** Whether other programs used the machine meanwhile. */
+/** Whether other programs used the machine meanwhile. The load before may be that of another benchmark that has just ended. */
 export const isBusy = ({ measured, ours, peer }) =>
-  measured.load > BUSY.load || Math.max(ours?.other_cores ?? 0, peer?.other_cores ?? 0) > BUSY.cores;
+  ours?.other_cores === undefined
+    ? measured.load > BUSY.load
+    : Math.max(ours.other_cores, peer?.other_cores ?? 0) > BUSY.cores;
 
 function median(values) {
   const sorted = values.toSorted((a, b) => a - b);
