@@ -16,6 +16,7 @@ export default defineConfig(({ mode }) => {
     exclude: all ? [] : ["**/*.slow.test.ts"],
     env: { ...(all && { SQLENV_TEST_ALL: "1" }), ...(mode === "slow" && { SQLENV_TEST_REST: "1" }) },
     testTimeout: 60_000,
+    hookTimeout: 60_000, // a machine with other load is slow
     server: { deps: { external: [/\/dist\//] } }, // built code needs no transforming
   };
   const units: ProjectConfig = {

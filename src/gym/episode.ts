@@ -66,6 +66,8 @@ export interface EpisodeRecord {
   readonly invalid: number;
   /** Why the episode was aborted (endpoint down, environment lost); such an episode is not scored. */
   readonly error: string | null;
+  /** Numbers that the environment reported, by name: means over the steps that had one. Absent for SQL. */
+  readonly metrics?: Readonly<Record<string, number>>;
 }
 
 export interface PlayOptions {

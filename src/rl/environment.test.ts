@@ -6,12 +6,14 @@ import { LocalEngine } from "../lm/engine/index.ts";
 import { createTurnEncoder, Tokenizer } from "../lm/model/index.ts";
 import { trainBpe } from "../lm/model/text/bpe-trainer.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
-import { chatPrompt, type Environment } from "./environment.ts";
+import { chatPrompt, type Environment, type TextStep } from "./environment.ts";
 import { POLICY_LOSSES } from "./loss.ts";
 import { rewardEnvironment } from "./rewards.ts";
 import { rollOut } from "./rollout.ts";
 import type { EpisodeLine } from "./run/records.ts";
 import { MemoryStore } from "./run/store.ts";
+import { trainAndEvaluate } from "./run/train-and-evaluate.ts";
+import { createTextEnvironment } from "./text-environment.ts";
 import { GRPOTrainer } from "./trainer.ts";
 
 const tokenizer = new Tokenizer({
@@ -129,4 +131,94 @@ test("settings that need more of an environment, or no environment at all, are r
   expect(trainer({ easy_steps: 1 })).toThrow(/no easy training/);
   expect(() => new GRPOTrainer({ model: player, config: config() })).toThrow(UsageError);
   await player.engine.close();
+});
+
+const TASKS = Array.from({ length: 20 }, (_, i) => ({ id: `t${i}`, text: `Say ${i}.`, answer: `${i}` }));
+
+/** Plays one turn and returns what is given. */
+const returning = (step: unknown) => () => ({
+  reset: ({ text }: { text: string }) => ({ text }),
+  step: () => step as TextStep,
+});
+
+test.each<[string, unknown, RegExp]>([
+  ["a reward that is NaN", { text: "", reward: Number.NaN, done: true }, /task t0: step\(\) returned a reward.*"?NaN/],
+  ["no reward", { text: "", done: true }, /neither a finite number nor null but: "?undefined/],
+  ["a text that is none", { text: 7, reward: 1, done: true }, /text that is not a string but: "?7/],
+  ["no done", { text: "", reward: 1 }, /`done` that is not a boolean/],
+  ["a wrong solved", { text: "", reward: 1, done: true, solved: 1 }, /`solved` that is not a boolean/],
+  ["a metric that is infinite", { text: "", reward: 1, done: true, metrics: { x: 1 / 0 } }, /metrics in which "x"/],
+  ["nothing", undefined, /text that is not a string/],
+])("an environment that returns %s loses the episode, with the task's id", async (_, step, message) => {
+  const player = model();
+  const environment = createTextEnvironment({ env: returning(step), tasks: TASKS, name: "odd" });
+  const task = TASKS[0]!;
+  const [episode] = await rollOut(environment, [task], { model: player, config: config() });
+  expect(episode!.error).toMatch(message);
+  expect(episode!).toMatchObject({ question_id: "t0", correctness: null, reward: null });
+  const stop = rollOut(environment, [task], { model: player, config: config({ environment_errors: "stop" }) });
+  await expect(stop).rejects.toThrow(/environment odd failed on task t0: .*environment_errors/s);
+  await player.engine.close();
+});
+
+test("an environment that never answers is left after environment_timeout", async () => {
+  const player = model();
+  const env = () => ({ reset: () => new Promise<never>(() => {}), step: () => new Promise<never>(() => {}) });
+  const environment = createTextEnvironment({ env, tasks: TASKS });
+  const settings = config({ environment_timeout: 0.01 });
+  const [episode] = await rollOut(environment, TASKS.slice(0, 1), { model: player, config: settings });
+  expect(episode!.error).toContain("longer than environment_timeout allows: 0.01 seconds");
+  await player.engine.close();
+});
+
+test("tasks in a list: a tenth is held out by the seed, whole groups where there are groups", () => {
+  const split = (seed: number, tasks = TASKS as { id: string; text: string; group?: string }[]) => {
+    const environment = createTextEnvironment({ env: returning(null), tasks, seed });
+    return (["train", "eval"] as const).map((name) => environment.tasks(name).map(({ id }) => id));
+  };
+  const [train, held] = split(1);
+  expect([train!.length, held!.length]).toEqual([18, 2]);
+  expect(split(1)).toEqual([train, held]);
+  expect(split(2)[1]).not.toEqual(held);
+  const grouped = TASKS.map((task, i) => ({ ...task, group: `g${i % 4}` }));
+  expect(split(1, grouped)[1]!.length).toBe(5);
+  const empty = { env: returning(null), tasks: [] };
+  expect(() => createTextEnvironment(empty)).toThrow("there are no training tasks");
+  const twice = { ...empty, tasks: { train: TASKS, eval: TASKS.slice(3, 4) } };
+  expect(() => createTextEnvironment(twice)).toThrow(/two tasks have the same id.*t3/s);
+});
+
+test("a whole training: `env` and `tasks` give rewards, metrics, transcripts, expected answers and a paired test", async () => {
+  const player = model();
+  const store = new MemoryStore();
+  const env = () => ({
+    reset: ({ text }: { text: string }) => ({ text }),
+    step: (reply: string) => ({
+      text: "Thanks.",
+      reward: reply.length / 10,
+      done: true,
+      solved: reply.length > 4,
+      rewards: { length: reply.length / 10, style: 0 },
+      metrics: { letters: reply.length },
+    }),
+  });
+  const settings = config({ eval_steps: 1, eval_episodes: 2, final_eval_episodes: 2 });
+  const result = await trainAndEvaluate({ model: player, env, tasks: TASKS, name: "words", config: settings, store });
+  await player.engine.close();
+  expect(result).toMatchObject({ environment: { name: "words", tasks: { train: 18, eval: 2 } }, steps: 2 });
+  expect(result!.random.unseen.greedy.episodes).toBe(0);
+  expect(result!.paired).toMatchObject([{ from: "before", to: "after", place: "unseen", mark: "answer" }]);
+  const [episode] = store.logs["episodes.jsonl"] as EpisodeLine[];
+  expect(episode!.steps).toMatchObject([
+    { action: { action_type: "TEXT" }, observation: { result: "Thanks.", reward_breakdown: { style: 0 } } },
+  ]);
+  expect(episode!.metrics).toEqual({ letters: episode!.steps[0]!.text!.length });
+  expect(episode!.rewards).toEqual({ reward_environment: episode!.reward });
+  const line = store.logs["metrics.jsonl"].find((logged) => "loss" in logged) as Record<string, number>;
+  expect(line["environment/reward/length"]).toBeCloseTo(line.reward!, 9);
+  expect(line["environment/letters"]).toBeCloseTo(10 * line.reward!, 9);
+  expect(line["environment/solved"]).toBeGreaterThanOrEqual(0);
+  expect(JSON.parse(store.read("gold.json")!).t3).toEqual({ query: null, answer: "3" });
+  expect(JSON.parse(store.read("environment.json")!).name).toBe("words");
+  expect(JSON.parse(store.read("comparison.json")!).players).toEqual(["before", "after"]);
 });

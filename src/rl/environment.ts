@@ -1,25 +1,23 @@
-// An environment as the trainer sees it: tasks in splits; text in, text and reward out. SQL is one implementation
-// (sql/sql-environment.ts). Another one, complete:
+// An environment as the trainer sees it: tasks in splits; text in, text and reward out. A complete one:
 //
-//     const echo: Environment = {
-//       name: "echo",
-//       prompt: chatPrompt("echo-1", "Repeat the number."),
-//       tasks: (split) => (split === "train" ? [1, 2, 3] : [4]).map((n) => ({ id: `${n}`, text: `Say ${n}.` })),
-//       open() {
-//         let wanted = "";
-//         return {
-//           reset: ({ id, text }) => {
-//             wanted = id;
-//             return { text };
-//           },
-//           step: (reply) => ({ text: "", reward: reply.trim() === wanted ? 1 : 0, done: true }),
-//         };
-//       },
-//     };
-//     await new GRPOTrainer({ model, environment: echo, config, rewardFuncs: [rewardEnvironment] }).train();
+//     class Echo implements TextEnvironment {
+//       #wanted = "";
+//       reset({ id, text }: Task) {
+//         this.#wanted = id;
+//         return { text };
+//       }
+//       step(reply: string) {
+//         return { text: "", reward: reply.trim() === this.#wanted ? 1 : 0, done: true };
+//       }
+//     }
+//     const tasks = [1, 2, 3, 4].map((n) => ({ id: `${n}`, text: `Say ${n}.` }));
+//     await new GRPOTrainer({ model, env: () => new Echo(), tasks, config }).train();
+//
+// `env` and `tasks` become an `Environment` in text-environment.ts; SQL is another one (sql/sql-environment.ts).
 
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { Exchange, Prompt } from "../gym/players/index.ts";
+import type { RewardFunction } from "./rewards.ts";
 import type { Episode, JudgedEpisode } from "./run/records.ts";
 import type { Milestone } from "./turn-credit.ts";
 
@@ -36,6 +34,8 @@ export interface Task {
   readonly seen?: boolean;
   /** Tasks with the difficulty "easy" are the ones that `easy_steps` begins a training with. */
   readonly difficulty?: string;
+  /** The expected answer, shown beside wrong ones; the trainer does not read it. */
+  readonly answer?: string;
 }
 
 /** The first text of an episode. */
@@ -49,16 +49,22 @@ export interface TextStep {
   /** Reward of this step; null if the episode cannot be scored. */
   readonly reward: number | null;
   readonly done: boolean;
+  /** Whether the task was solved; read when done. @default whether the rewards of the episode add up to more than 0 */
+  readonly solved?: boolean;
+  /** The reward by component, shown in transcripts and logged as `environment/reward/NAME`. The reward is `reward`. */
+  readonly rewards?: Readonly<Record<string, number>>;
+  /** Numbers to log as `environment/NAME`, averaged over steps, then over episodes. */
+  readonly metrics?: Readonly<Record<string, number>>;
 }
 
 /**
- * Plays one episode after another. A method that throws ends the episode, which is logged with the error and not scored;
- * the training continues.
+ * Plays one episode after another. A method that throws, takes longer than environment_timeout, or returns something else
+ * ends the episode, which is logged with the error and not scored; environment_errors says whether the training continues.
  */
 export interface TextEnvironment {
   reset(task: Task): TextReset | Promise<TextReset>;
   step(reply: string): TextStep | Promise<TextStep>;
-  /** The log's record of the episode that has just ended. @default one with the sum of the rewards, correct if it is above 0 */
+  /** The log's record of the episode that has just ended. @default one made from the steps, see text-record.ts */
   record?(ending: Ending): EpisodeRecord | Promise<EpisodeRecord>;
   close?(): void | Promise<void>;
 }
@@ -94,6 +100,8 @@ export interface Environment {
    * self_distillation.
    */
   failures?(group: readonly Episode[]): readonly (readonly Exchange[])[];
+  /** Reward functions of a training that names none. @default the environment's own reward */
+  readonly rewardFuncs?: readonly RewardFunction[];
   /** Judges evaluation episodes by other rules too. */
   judge?(records: readonly EpisodeRecord[]): Promise<JudgedEpisode[]>;
 }
@@ -109,39 +117,4 @@ export type EnvironmentPrompt = Pick<Prompt, "id" | "system" | "examples" | "too
  */
 export function chatPrompt(id: string, system: string): EnvironmentPrompt {
   return { id, system, examples: [], tools: null, stop: null };
-}
-
-/** The record of an episode in an environment that makes none itself: fields of SQL questions are null, empty or 0, except
- * difficulty ("easy") and answer_type ("string"), which must have a value. */
-export function textRecord(
-  environment: Environment,
-  task: Task,
-  played: Ending & { readonly split: TaskSplit; readonly rewards: readonly (number | null)[] },
-): EpisodeRecord {
-  const { player, error, split, rewards } = played;
-  const isScored = error === null && rewards.every((reward) => reward !== null);
-  const reward = isScored ? rewards.reduce<number>((sum, value) => sum + (value ?? 0), 0) : null;
-  return {
-    player,
-    question_id: task.id,
-    question: task.text,
-    database_name: task.group ?? environment.name,
-    difficulty: "easy",
-    answer_type: "string",
-    split,
-    prompt: environment.prompt.id,
-    seen: split === "train" || (task.seen ?? false),
-    start: null,
-    steps: [],
-    correctness: reward === null ? null : reward > 0 ? 1 : 0,
-    progress: null,
-    operational: null,
-    reward,
-    step_count: rewards.length,
-    done_reason: null,
-    parse_failures: 0,
-    repeats: 0,
-    invalid: 0,
-    error,
-  };
 }

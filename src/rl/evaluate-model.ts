@@ -91,9 +91,9 @@ export function modelWorker(options: ModelWorkerOptions): () => EpisodeWorker<Dr
   const config = evaluationConfig(options.config);
   const turns = (purpose === "evaluation" ? config : options.config).step_budget;
   return () => {
-    const env = environment.open(purpose);
+    let env = environment.open(purpose);
     return {
-      play: ({ item: task, round }) => {
+      play: async ({ item: task, round }) => {
         const own = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
         const policy = modelPolicy({
           model,
@@ -104,7 +104,13 @@ export function modelWorker(options: ModelWorkerOptions): () => EpisodeWorker<Dr
           greedy: decoding === "greedy",
           signal: own,
         });
-        return playTask(env, task, policy, { environment, split, turns, signal: own });
+        const timeout = config.environment_timeout;
+        const record = await playTask(env, task, policy, { environment, split, turns, timeout, signal: own });
+        if (record.error !== null) {
+          await env.close?.(); // it may still be busy with this task
+          env = environment.open(purpose);
+        }
+        return record;
       },
       close: () => env.close?.(),
     };

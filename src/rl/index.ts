@@ -178,6 +178,7 @@ export { type RandomBaselineOptions, randomBaseline } from "./sql/random-baselin
 export { parseModelOutput, type RolloutFuncOptions, rolloutFunc } from "./sql/rollout-func.ts";
 export { createSqlEnvironment, type SqlEnvironmentOptions } from "./sql/sql-environment.ts";
 export { sqlPlayer } from "./sql/sql-player.ts";
+export { createTextEnvironment, type TaskSplits, type TextEnvironmentOptions } from "./text-environment.ts";
 export type { SamplingModel, TrainableEngine, TrainableModel } from "./trainable-model.ts";
 export {
   GRPOTrainer,

@@ -50,6 +50,9 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "groups/{all_right,all_wrong}": "share of groups whose episodes are all right, or all wrong",
   "episodes/unscorable": "number of episodes that the environment could not score, which are left out",
   "episodes/segments": "segments per episode; 1 when no history was truncated",
+  "environment/solved": "environments of your own: share of scored episodes that solved their task",
+  "environment/{name}": "environments of your own: a number that the environment reports, mean over its episodes",
+  "environment/reward/{name}": "environments of your own: a component of the reward, mean over episodes",
   "eval_{seen,unseen}/{greedy,sampled}/success_rate":
     "success rate on evaluation questions, on databases with training questions (seen) or without, greedy or sampled",
   "eval_{seen,unseen}/{greedy,sampled}/{success_ci_low,success_ci_high}": "95 % interval of the success rate",

@@ -1,12 +1,14 @@
 // Rollouts: the model plays a batch of tasks, all episodes at once. The engine samples the turns that are due in one
 // batch; environments step in between, or at the same time if they run on other threads.
+import { SqlEnvError } from "../errors.ts";
 import { EpisodeBoundary } from "../gym/episode-boundary.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { TextPolicy } from "../gym/players/index.ts";
 import type { GRPOConfig } from "./config.ts";
-import { type Environment, type Task, type TaskSplit, type TextEnvironment, textRecord } from "./environment.ts";
+import type { Environment, Task, TaskSplit, TextEnvironment } from "./environment.ts";
 import { modelPolicy } from "./model-policy.ts";
 import type { Episode } from "./run/records.ts";
+import { checkReset, checkStep, type PlayedStep, textRecord } from "./text-record.ts";
 import { RolloutClock } from "./timing.ts";
 import type { SamplingModel } from "./trainable-model.ts";
 
@@ -36,8 +38,15 @@ export async function rollOut(
     const episodeSignal = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
     const env = clock.environment(environment.open("training"));
     const policy = modelPolicy({ model, prompt: environment.prompt, config, key, seed: index, signal: episodeSignal });
-    const options = { environment, split: "train", turns: config.step_budget, clock, signal: episodeSignal } as const;
-    const record = await playTask(env, task, policy, options).finally(() => env.close?.());
+    const record = await playTask(env, task, policy, {
+      environment,
+      split: "train",
+      turns: config.step_budget,
+      timeout: config.environment_timeout,
+      clock,
+      signal: episodeSignal,
+    }).finally(() => env.close?.());
+    if (record.error !== null && config.environment_errors === "stop") throw stopped(environment, task, record.error);
     onEpisode?.(++done, tasks.length);
     const { messages, segments, truncated, written: completion_tokens } = policy;
     return { ...record, messages, segments, truncated, completion_tokens };
@@ -49,11 +58,20 @@ export async function rollOut(
   });
 }
 
+function stopped({ name }: Environment, { id }: Task, error: string): SqlEnvError {
+  return new SqlEnvError("environment_failed", {
+    what: `environment ${name} failed on task ${id}: ${error}`,
+    remedy: "fix it and resume, or set environment_errors to skip, which leaves such episodes out",
+  });
+}
+
 export interface PlayTaskOptions {
   readonly environment: Environment;
   readonly split: TaskSplit;
   /** Maximum number of turns of the model. */
   readonly turns: number;
+  /** Seconds that the environment has for each reply; null: no limit. @default null */
+  readonly timeout?: number | null;
   readonly clock?: RolloutClock;
   readonly signal?: AbortSignal | undefined;
 }
@@ -66,19 +84,23 @@ export async function playTask(
   env: TextEnvironment,
   task: Task,
   policy: TextPolicy,
-  { environment, split, turns, clock, signal }: PlayTaskOptions,
+  { environment, split, turns, timeout = null, clock, signal }: PlayTaskOptions,
 ): Promise<EpisodeRecord> {
-  const rewards: (number | null)[] = [];
+  const steps: PlayedStep[] = [];
+  let first: string | null = null;
   const boundary = new EpisodeBoundary(signal);
+  const limited = <T>(reply: T | Promise<T>) =>
+    boundary.wait(reply instanceof Promise && timeout !== null ? within(timeout, reply) : reply);
   let error: string | null = null;
   try {
-    let { text } = await boundary.call(() => boundary.wait(env.reset(task)));
+    let { text } = await boundary.call(async () => checkReset(environment, task, await limited(env.reset(task))));
+    first = text;
     for (let turn = 0; turn < turns; turn++) {
       const sample = policy.reply(text);
       const reply = await boundary.wait(clock?.sampled(sample) ?? sample);
       if (!reply) break;
-      const step = await boundary.call(() => boundary.wait(env.step(reply.text)));
-      rewards.push(step.reward);
+      const step = await boundary.call(async () => checkStep(environment, task, await limited(env.step(reply.text))));
+      steps.push({ reply: reply.text, step });
       text = step.text;
       if (step.done) break;
     }
@@ -88,8 +110,18 @@ export async function playTask(
     boundary.end();
   }
   const ending = { player: "model", error };
-  if (!env.record) return textRecord(environment, task, { ...ending, split, rewards });
+  if (!env.record) return textRecord(environment, task, { ...ending, split, turns, first, steps });
   const record = await env.record(ending);
   if (record.error !== null && signal?.aborted) throw signal.reason;
   return record;
+}
+
+/** Rejects when a promise takes longer. */
+function within<T>(seconds: number, promise: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout>;
+  const late = new Promise<never>((_, reject) => {
+    const tooLate = () => reject(new Error(`it took longer than environment_timeout allows: ${seconds} seconds`));
+    timer = setTimeout(tooLate, 1000 * seconds);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

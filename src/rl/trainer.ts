@@ -2,7 +2,7 @@
 //
 //     sqlenv train --preset starter          or in code: new GRPOTrainer({ model, data, config }).train()
 //
-// The environment is text in, text and reward out (environment.ts); with `data` it is the SQL environment on that data set.
+// The environment is text in, text and reward out (environment.ts): { env, tasks } of your own, or `data` for SQL.
 //
 // A batch has B episodes: each of its tasks played G times (num_generations); the episodes of one task are a group.
 // Episode i has turns, and T_i tokens that the model wrote in them. π is the model now, π_old the one that sampled.
@@ -58,7 +58,7 @@ import {
   selectData,
 } from "./loss-inputs.ts";
 import { added, meansOf, type Sums } from "./metrics.ts";
-import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardName, score } from "./rewards.ts";
+import { checkRewards, type RewardFunction, rewardEnvironment, rewardName, score } from "./rewards.ts";
 import { episodeLines, learnedEpisodes, makeRolloutBatch, promptTokens, type RolloutBatch } from "./rollout-batch.ts";
 import type { Episode, EpisodeLine, Evaluation, MetricLine } from "./run/records.ts";
 import { INITIAL_STATE, MemoryStore, type ResumePoint, type RunStore, type TrainerState } from "./run/store.ts";
@@ -72,7 +72,7 @@ import type { TrainableModel } from "./trainable-model.ts";
 
 export interface TrainerOptions extends EnvironmentChoice {
   readonly model: TrainableModel;
-  /** @default correctness, progress and operational */
+  /** @default those of the environment; for SQL correctness, progress and operational */
   readonly rewardFuncs?: readonly RewardFunction[];
   readonly callbacks?: readonly TrainerCallback[];
   /** @default memory */
@@ -126,10 +126,11 @@ export class GRPOTrainer {
   #resumePoint: ResumePoint | undefined;
 
   constructor(options: TrainerOptions) {
-    const { model, config, rewardFuncs = REWARD_FUNCTIONS, callbacks = [], store } = options;
+    const { model, config, callbacks = [], store } = options;
     this.model = model;
     this.config = config;
     this.environment = resolveEnvironment(options);
+    const rewardFuncs = options.rewardFuncs ?? this.environment.rewardFuncs ?? [rewardEnvironment];
     this.store = store ?? new MemoryStore();
     this.tasks = this.environment.tasks("train");
     this.#batching = batchingOf(config);
@@ -164,13 +165,13 @@ export class GRPOTrainer {
         await this.#evaluateWhenDue(signal);
         await this.#saveWhenDue();
         // Accumulated gradients are in no checkpoint: a step that has begun is finished before an interruption takes
-        // effect, unless a reward function fails.
+        // effect, unless a reward function or the environment fails.
         if (this.#accumulated === 0) this.#resumePoint = { state: this.#state, logs: this.store.lengths() };
         await this.#trainOnBatch(signal);
       }
     } catch (error) {
-      const isReward = error instanceof SqlEnvError && error.code === "reward_failed";
-      if (isReward) await this.save().catch(() => {}); // keep what was learned; the function's failure is the error to report
+      const isTheirs = error instanceof SqlEnvError && ["reward_failed", "environment_failed"].includes(error.code);
+      if (isTheirs) await this.save().catch(() => {}); // keep what was learned; this failure is the one to report
       if (!signal?.aborted || error !== signal.reason) throw error;
     }
     await this.save();

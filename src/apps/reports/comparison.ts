@@ -3,7 +3,7 @@
 import { type EpisodeRecord, explainReward, type StepRecord } from "../../gym/evaluation/index.ts";
 import type { ComparedQuestion, Comparison, GoldAnswer, GoldAnswers } from "../../rl/run/records.ts";
 import { episodeHtml, goldHtml } from "./episode-html.ts";
-import { verdict } from "./episode-outcome.ts";
+import { isText, verdict } from "./episode-outcome.ts";
 import { exampleQuestion } from "./example-question.ts";
 import { codeSpan, count, cut, escapeHtml, escapeMarkdown } from "./format.ts";
 import { findGold } from "./gold.ts";
@@ -56,6 +56,7 @@ function questionHtml(
 
 function aboutOf({ question_id, database_name, seen, episodes }: ComparedQuestion): string {
   const [first] = episodes;
+  if (first && isText(first)) return `${question_id}: ${database_name}, held out of the training.`;
   const tables = first?.start ? ` Tables: ${first.start.schema_info}` : "";
   const level = first ? `${first.difficulty}, ` : "";
   return `${question_id}: ${level}database ${database_name}, ${seen ? "seen in training with other questions" : "never seen in training"}.${tables}`;

@@ -24,3 +24,9 @@ export function verdict(
     text: `${word}, reward ${signed(reward ?? 0)}, ${steps}`,
   };
 }
+
+/** Whether an episode is of an environment that is not SQL. */
+export function isText({ steps, start }: Pick<EpisodeRecord, "steps" | "start">): boolean {
+  const type: string | undefined = steps[0]?.action.action_type;
+  return type === "TEXT" || (type === undefined && start?.schema_info === "");
+}

@@ -70,6 +70,7 @@ export function lastQuery({ steps }: Pick<EpisodeRecord, "steps">): string | nul
 
 /** The answer that was given; null if there was none. */
 export function givenAnswer({ steps }: Pick<EpisodeRecord, "steps">): string | null {
-  const last = steps.at(-1);
-  return last?.action.action_type === "ANSWER" ? last.action.argument : null;
+  const last = steps.at(-1)?.action;
+  const type: string | undefined = last?.action_type;
+  return type === "ANSWER" || type === "TEXT" ? last!.argument : null;
 }

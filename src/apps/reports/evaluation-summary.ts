@@ -3,9 +3,13 @@
 import type { Behaviour, Summary } from "../../gym/evaluation/index.ts";
 import type { Decoding, EvaluationSplit, PassAtK, StagePair, TrainingResult } from "../../rl/run/records.ts";
 import { percent, percentRange, pValue } from "./format.ts";
+import { splitLabel } from "./split-label.ts";
 
 /** The evaluations of a training's result. */
-export type TrainingEvaluations = Pick<TrainingResult, "random" | "before" | "after" | "base" | "paired">;
+export type TrainingEvaluations = Pick<
+  TrainingResult,
+  "random" | "before" | "after" | "base" | "paired" | "environment"
+>;
 
 export interface EvaluationRow {
   readonly split: EvaluationSplit;
@@ -24,7 +28,8 @@ export interface EvaluationRow {
 const SIGNIFICANT = 0.05;
 
 /** The four rows of a result; unseen databases first: the stronger claim. */
-export function evaluationRows({ random, before, after, paired = [] }: TrainingEvaluations): EvaluationRow[] {
+export function evaluationRows(result: TrainingEvaluations): EvaluationRow[] {
+  const { random, before, after, paired = [], environment } = result;
   return (["unseen", "seen"] as const).flatMap((split) =>
     (["greedy", "sampled"] as const).map((decoding) => {
       const [was, is] = [before[split][decoding], after[split][decoding]];
@@ -33,7 +38,7 @@ export function evaluationRows({ random, before, after, paired = [] }: TrainingE
       return {
         split,
         decoding,
-        name: `${split} databases, ${decoding}`,
+        name: `${splitLabel(split, environment)}, ${decoding}`,
         random: random[split][decoding],
         before: was,
         after: is,
@@ -102,7 +107,8 @@ export function headline(result: TrainingEvaluations): string {
   const was = base
     ? `${percent(base.success_rate)} untrained, ${withInterval(row.before)} before GRPO`
     : `${withInterval(row.before)} before`;
-  return `success on ${row.name}: ${was}, ${withInterval(row.after)} after${note}; random ${percent(row.random.success_rate)}`;
+  const random = row.random.success_rate === null ? "" : `; random ${percent(row.random.success_rate)}`;
+  return `success on ${row.name}: ${was}, ${withInterval(row.after)} after${note}${random}`;
 }
 
 const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [
@@ -117,8 +123,9 @@ export function passAtKText({ questions, tries, greedy, solved_in_tries }: PassA
   return `before training, on ${questions} training questions: right ${percent(greedy)}, right at least once in ${tries} tries ${percent(solved_in_tries)}: the questions reward can reach first`;
 }
 
-/** Behaviour with greedy decoding on the first evaluated split: name, random, before, after. Empty for older runs. */
+/** Behaviour with greedy decoding on the first evaluated split: name, random, before, after. Empty for older runs and for other environments than SQL. */
 export function behaviourRows(result: TrainingEvaluations): string[][] {
+  if (result.environment) return [];
   const rows = evaluationRows(result);
   const row = rows.find(isScored) ?? rows[0]!;
   const summaries = [row.random, row.before, row.after].map(({ behaviour }) => behaviour as Behaviour | undefined);

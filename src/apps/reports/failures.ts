@@ -3,6 +3,7 @@ import type { EpisodeRecord } from "../../gym/evaluation/index.ts";
 import type { EvaluationEpisodes, GoldAnswers } from "../../rl/run/records.ts";
 import { goldMarkdown } from "./comparison.ts";
 import { episodeHtml, goldHtml } from "./episode-html.ts";
+import { isText } from "./episode-outcome.ts";
 import {
   countBy,
   type EvaluatedQuestion,
@@ -43,10 +44,12 @@ export function countTable(title: string, counts: readonly FormCount[]): string 
 }
 
 function failureHtml(
-  { question, form, difficulty, database_name, seen, gold, before }: EvaluatedQuestion,
+  { question_id, question, form, difficulty, database_name, seen, gold, before }: EvaluatedQuestion,
   episode: EpisodeRecord,
 ): string {
-  const about = `${form}, ${difficulty}; database ${database_name}, ${seen ? "seen" : "unseen"} in training`;
+  const about = isText(episode)
+    ? `${question_id}: ${database_name}`
+    : `${form}, ${difficulty}; database ${database_name}, ${seen ? "seen" : "unseen"} in training`;
   return `<details class="question card"><summary><h3>${escapeHtml(question)}</h3> <span class="marks"><span class="tag">${escapeHtml(form)}</span>${before === 1 ? `<span class="tag bad">right before training</span>` : ""}</span></summary>
 <p class="note">${escapeHtml(about)}</p>${gold ? goldHtml(gold) : ""}<p class="gold"><b>Given answer</b> ${answerHtml(episode)}</p>${episodeHtml(episode, "after training")}</details>`;
 }

@@ -3,6 +3,7 @@ import type { Decoding, Evaluation, EvaluationSplit, MetricLine } from "../../rl
 import { escapeHtml, isNumber, shortNumber } from "./format.ts";
 import { rewardLabel, rewardWeight } from "./reward-weights.ts";
 import type { Point, Spread } from "./smooth.ts";
+import { type Described, splitLabel } from "./split-label.ts";
 import { type Colour, drawPanel, LINE_COLOURS, type Series, svgDocument } from "./svg-chart.ts";
 
 export interface LearningCurveOptions {
@@ -10,6 +11,8 @@ export interface LearningCurveOptions {
   readonly title?: string;
   /** A line under the title, such as the model and the number of episodes. */
   readonly subtitle?: string;
+  /** Of a run that is not about SQL. */
+  readonly environment?: Described;
   /** The random player's evaluation, drawn as a horizontal line. */
   readonly random?: Evaluation | undefined;
   /** Weights of the reward functions, in the order they are logged; components are drawn times their weight. @default 1 each */
@@ -30,7 +33,7 @@ const BUILT_IN = ["reward_correctness", "reward_progress", "reward_operational"]
  * const svg = learningCurve(metrics, { title: "starter" });
  */
 export function learningCurve(metrics: readonly MetricLine[], options: LearningCurveOptions = {}): string {
-  const { title = "Learning curve", subtitle = "", random, reward_weights, inline = false } = options;
+  const { title = "Learning curve", subtitle = "", random, reward_weights, environment, inline = false } = options;
   const last = metrics.reduce((most, { step }) => Math.max(most, isNumber(step) ? step : 0), 0);
   const x: readonly [number, number] = [0, Math.max(1, last)];
   const top = inline ? 8 : 70; // a page has its own headings
@@ -51,7 +54,7 @@ export function learningCurve(metrics: readonly MetricLine[], options: LearningC
   const panels = (["unseen", "seen"] as const).map((split, i) =>
     drawPanel(
       {
-        title: split === "seen" ? "Success on seen databases" : "Success on unseen databases",
+        title: `Success on ${splitLabel(split, environment)}`,
         note: countNote(metrics, split),
         x,
         y: [0, 1],
@@ -62,7 +65,7 @@ export function learningCurve(metrics: readonly MetricLine[], options: LearningC
       { x: 20 + i * (WIDTH / 2), y: top + 270, width: WIDTH / 2 - 30, height: 205 },
     ),
   );
-  const foot = `<text class="sc-dim" x="20" y="${height - 16}">Held-out questions. Greedy: most likely tokens. Sampled: as in training. Bands: 95 % intervals.</text>`;
+  const foot = `<text class="sc-dim" x="20" y="${height - 16}">Held-out ${environment ? "tasks" : "questions"}. Greedy: most likely tokens. Sampled: as in training. Bands: 95 % intervals.</text>`;
   return svgDocument({ width: WIDTH, height, title, inline }, [head, reward, ...panels, foot].join(""));
 }
 

@@ -12,6 +12,7 @@ import {
 import { exampleQuestion } from "./example-question.ts";
 import { failuresMarkdown } from "./failures.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
+import { splitLabel } from "./split-label.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 import { resultVerdict, verdictLine } from "./verdict-sentence.ts";
 
@@ -72,7 +73,9 @@ export function modelCard({
     ...(base ? [`base_model: ${JSON.stringify(base)}`] : []),
     ...(license ? [`license: ${JSON.stringify(license)}`] : []),
     "tags:",
-    ...["sqlenv", "grpo", "reinforcement-learning", "text-to-sql"].map((tag) => `  - ${tag}`),
+    ...["sqlenv", "grpo", "reinforcement-learning", ...(result.environment ? [] : ["text-to-sql"])].map(
+      (tag) => `  - ${tag}`,
+    ),
   ];
   return `---
 ${front.join("\n")}
@@ -80,8 +83,7 @@ ${front.join("\n")}
 
 # ${escapeMarkdown(name)}
 
-A language model that answers questions about SQL databases by exploring them: it writes one action per turn, \`DESCRIBE: table\`,
-\`SAMPLE: table\`, \`QUERY: select …\`, and ends with \`ANSWER: value\`. Trained from ${codeSpan(result.model_name) || "a fresh model"} with ${methods(result)}reinforcement learning
+${purpose(result)} Trained from ${codeSpan(result.model_name) || "a fresh model"} with ${methods(result)}reinforcement learning
 (GRPO) in SQLEnv: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.
 
 ## Results
@@ -94,15 +96,10 @@ ${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.reach ? 
 
 ${settingsTable(config)}
 
-Three rewards per episode: correctness of the answer, progress of the queries toward it, and an operational reward for how it explored.
+${result.environment ? "The reward is the environment's own." : SQL_REWARDS}
 
 ## Use
-
-\`\`\`sh
-npx sqlenv play --player model --model .    # watch it answer a question
-npx sqlenv eval --player model --model .    # measure success, with intervals
-\`\`\`
-
+${result.environment ? "" : SQL_USE}
 The folder has the layout of Hugging Face transformers:
 
 \`\`\`python
@@ -115,6 +112,22 @@ It expects the environment's system prompt and observations, one chat turn each,
 `;
 }
 
+const SQL_REWARDS =
+  "Three rewards per episode: correctness of the answer, progress of the queries toward it, and an operational reward for how it explored.";
+
+const SQL_USE = `
+\`\`\`sh
+npx sqlenv play --player model --model .    # watch it answer a question
+npx sqlenv eval --player model --model .    # measure success, with intervals
+\`\`\`
+`;
+
+function purpose({ environment }: TrainingResult): string {
+  if (environment) return `A language model trained in the environment ${codeSpan(environment.name)}.`;
+  return `A language model that answers questions about SQL databases by exploring them: it writes one action per turn, \`DESCRIBE: table\`,
+\`SAMPLE: table\`, \`QUERY: select …\`, and ends with \`ANSWER: value\`.`;
+}
+
 /**
  * Success of the random baseline, and before and after training, with intervals, as a Markdown table with a line that
  * explains it.
@@ -125,15 +138,19 @@ export function evaluationTable(result: TrainingResult): string {
     (row) =>
       `| ${row.name} | ${[row.random, row.before, row.after].map(withInterval).join(" | ")} | ${verdictText(row)} |`,
   );
-  const clustered = evaluated.some(({ after }) => after.ci_method === "cluster_t_by_database")
-    ? " (on unseen databases clustered by database)"
-    : "";
+  const { environment } = result;
+  const isClustered = evaluated.some(({ after }) => after.ci_method === "cluster_t_by_database");
+  const unit = environment ? "group" : "database";
+  const clustered = isClustered ? ` (on ${splitLabel("unseen", environment)} clustered by ${unit})` : "";
+  const explained = environment
+    ? "The tasks were not in the training."
+    : "Unseen databases were not in the training data at all; seen ones were, with other questions.";
   return [
     "| success on | random | before | after | |",
     "|---|---|---|---|---|",
     ...rows,
     "",
-    `Held-out questions; in brackets 95 % intervals${clustered}. Unseen databases were not in the training data at all; seen ones were, with other questions.`,
+    `Held-out ${environment ? "tasks" : "questions"}; in brackets 95 % intervals${clustered}. ${explained}`,
   ].join("\n");
 }
 

@@ -25,6 +25,7 @@ import { count, duration, escapeHtml, isNumber, percent, percentRange, shortNumb
 import { htmlPage } from "./html-page.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { trainingCharts } from "./metric-charts.ts";
+import { splitLabel } from "./split-label.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 import { resultVerdict } from "./verdict-sentence.ts";
 
@@ -52,14 +53,20 @@ export interface RunRecords {
 export function runPage(records: RunRecords): string {
   const { run, config, metrics, timings = [], warnings = [], result, comparison, habits = [] } = records;
   const { evaluation = null, gold = null } = records;
-  const curve = learningCurve(metrics, { random: result?.random, reward_weights: weightsOf(config), inline: true });
-  const charts = trainingCharts(metrics, timings, habits);
+  const environment = result?.environment;
+  const curve = learningCurve(metrics, {
+    random: result?.random,
+    reward_weights: weightsOf(config),
+    environment,
+    inline: true,
+  });
+  const charts = trainingCharts(metrics, timings, environment ? [] : habits);
   const sections = [
     `<h1>${escapeHtml(run)}</h1><p class="dim">${escapeHtml(subtitleOf(records))}</p>`,
     result ? verdictHtml(result) : "",
     result ? evaluationHtml(result) : `<p class="card">${escapeHtml(progressOf(metrics))}</p>`,
     warnings.length > 0 ? `<h2>Warnings</h2>${warningsHtml(warnings)}` : "",
-    habits.length > 0
+    habits.length > 0 && !environment
       ? `<h2>Behaviour over training</h2><div class="card chart curve">${behaviourChart(habits, { inline: true })}</div>`
       : "",
     `<h2>Learning curve</h2><div class="card chart curve">${curve}</div>`,
@@ -122,12 +129,12 @@ function evaluationHtml(result: TrainingResult): string {
     (row) =>
       `<tr><td>${escapeHtml(row.name)}</td><td>${withInterval(row.random)}</td><td>${withInterval(row.before)}</td><td>${withInterval(row.after)}</td><td><span class="tag ${row.verdict === "not significant" ? "" : row.verdict}">${escapeHtml(verdictText(row))}</span></td><td>${meanSteps(row)}</td></tr>`,
   );
-  const clustered = rows.some(({ after }) => after.ci_method === "cluster_t_by_database")
-    ? " On unseen databases they are clustered by database."
-    : "";
+  const isClustered = rows.some(({ after }) => after.ci_method === "cluster_t_by_database");
+  const unit = result.environment ? "group" : "database";
+  const clustered = isClustered ? ` On ${splitLabel("unseen", result.environment)} they are clustered by ${unit}.` : "";
   return `<div class="headline">${rows.map(evaluationCard).join("")}</div>
 <div class="card"><div class="scroll evaluation"><table><thead><tr><th>success on</th><th>random</th><th>before</th><th>after</th><th></th><th>steps, before and after</th></tr></thead><tbody>${table.join("")}</tbody></table></div>
-<p class="note">Held-out questions. In brackets: 95 % intervals; a change is significant (better or worse) if p of the paired test is below 0.05 or, without such a test, if the intervals of before and after do not overlap.${clustered} Greedy takes the most likely tokens, sampled draws as in training.</p>${passAtKHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
+<p class="note">Held-out ${result.environment ? "tasks" : "questions"}. In brackets: 95 % intervals; a change is significant (better or worse) if p of the paired test is below 0.05 or, without such a test, if the intervals of before and after do not overlap.${clustered} Greedy takes the most likely tokens, sampled draws as in training.</p>${passAtKHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
 }
 
 function passAtKHtml({ reach }: TrainingResult): string {
@@ -175,7 +182,7 @@ function evaluationCard({ name, random, before, after, verdict }: EvaluationRow)
     return `<i class="${kind}" style="left:${at(low)}%;width:${at(high - low)}%"></i><b class="${kind}" style="left:${at(summary.success_rate)}%"></b>`;
   };
   const tone = verdict === "worse" ? "fell" : "is";
-  return `<div class="card"><div class="name">${escapeHtml(name)}</div><div class="change">${percent(before.success_rate)} <span class="arrow">→</span> <span class="${verdict === "not significant" ? "" : verdict}">${percent(after.success_rate)}</span></div><div class="bar" role="img" aria-label="0 to 100 %">${mark(before, "was")}${mark(after, tone)}</div><div class="ci">${percentRange(before.success_ci)} → ${percentRange(after.success_ci)}</div><div class="ci">random ${percent(random.success_rate)}</div></div>`;
+  return `<div class="card"><div class="name">${escapeHtml(name)}</div><div class="change">${percent(before.success_rate)} <span class="arrow">→</span> <span class="${verdict === "not significant" ? "" : verdict}">${percent(after.success_rate)}</span></div><div class="bar" role="img" aria-label="0 to 100 %">${mark(before, "was")}${mark(after, tone)}</div><div class="ci">${percentRange(before.success_ci)} → ${percentRange(after.success_ci)}</div>${random.success_rate === null ? "" : `<div class="ci">random ${percent(random.success_rate)}</div>`}</div>`;
 }
 
 /** One entry per kind of warning, with its first and last step. */

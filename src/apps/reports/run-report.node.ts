@@ -51,10 +51,11 @@ export async function writeReport(run: string | Run): Promise<WrittenReport> {
     subtitle: subtitleOf(run),
     random: result?.random,
     reward_weights: weightsOf(config),
+    environment: result?.environment,
   });
   const pages: Record<string, string | Uint8Array> = {
     "report.html": runPage(run),
-    ...(habits.length > 0 && { "behaviour.svg": behaviourChart(habits) }),
+    ...(habits.length > 0 && !result?.environment && { "behaviour.svg": behaviourChart(habits) }),
     "learning_curve.svg": curve,
     "learning_curve.png": await svgToPng(curve),
     ...(comparison && {

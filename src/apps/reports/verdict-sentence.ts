@@ -2,6 +2,7 @@
 import type { Evaluation, EvaluationSplit, StagePair, TrainingResult } from "../../rl/run/records.ts";
 import { type EvaluationRow, evaluationRows, pText } from "./evaluation-summary.ts";
 import { count, isNumber, percent, percentRange } from "./format.ts";
+import { type Described, splitLabel } from "./split-label.ts";
 
 /** What the sentence is about; a dashboard's listing has these fields. */
 export interface JudgedRun {
@@ -14,6 +15,7 @@ export interface JudgedRun {
   readonly now: Evaluation | null;
   readonly now_step: number | null;
   readonly result: { readonly paired?: readonly StagePair[] } | null;
+  readonly environment?: Described;
 }
 
 /** Shares of right answers in training episodes, at first and lately. */
@@ -32,9 +34,9 @@ export interface Verdict {
 }
 
 /** The verdict of a finished training. */
-export function resultVerdict({ random, before, after, paired = [], steps }: TrainingResult): Verdict {
+export function resultVerdict({ random, before, after, paired = [], steps, environment }: TrainingResult): Verdict {
   const run = { state: "finished", step: steps, config: null, random, before, now: after, now_step: steps } as const;
-  return verdictSentence({ ...run, result: { paired } });
+  return verdictSentence({ ...run, environment, result: { paired } });
 }
 
 /** "It learned. On unseen databases, right answers rose from 0.0 % to 89.6 %." */
@@ -45,7 +47,11 @@ export function verdictLine({ word, sentence }: Verdict): string {
 /** Did it learn, on unseen databases, and by how much? */
 export function verdictSentence(run: JudgedRun, training: TrainingSuccess | null = null): Verdict {
   const split = headlineSplit(run);
-  const where = split === "unseen" ? "On unseen databases" : "On other questions about the training databases";
+  const where =
+    split === "unseen" || run.environment
+      ? `On ${splitLabel(split, run.environment)}`
+      : "On other questions about the training databases";
+  const item = run.environment ? "held-out task" : "held-out question";
   const greedy = (evaluation: Evaluation | null) => evaluation?.[split].greedy ?? null;
   const [random, before, now] = [greedy(run.random), greedy(run.before), greedy(run.now)];
   const live = run.state !== "finished";
@@ -107,7 +113,7 @@ export function verdictSentence(run: JudgedRun, training: TrainingSuccess | null
       `95 % intervals: ${percentRange(before.success_ci)} before, ${percentRange(now.success_ci)} ${live ? "now" : "after"}`,
       ...(p !== null && verdict !== "not significant" ? [pText(p)] : []),
       baseline,
-      `${count(now.scored, "held-out question")}, greedy decoding`,
+      `${count(now.scored, item)}, greedy decoding`,
     ]
       .filter(Boolean)
       .join(" · "),

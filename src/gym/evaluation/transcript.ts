@@ -57,14 +57,17 @@ const PAID_OUT: Readonly<Partial<Record<keyof RewardBreakdown, string>>> = {
   progress: "rest of the progress reward",
 };
 
-/** Describes one component of a step's reward in words. */
+/** Describes one component of a step's reward in words; a component that SQL does not have is described by its name. */
 export function rewardPartText(
-  part: keyof RewardBreakdown,
+  part: string,
   { correctness }: Pick<RewardBreakdown, "correctness">,
   error_class?: string | null,
 ): string {
-  if (correctness !== 0 && PAID_OUT[part]) return PAID_OUT[part];
-  return part === "repeat" && error_class === "bad_action" ? "no action" : WORDS[part];
+  const paidOut = correctness ? PAID_OUT[part as keyof RewardBreakdown] : undefined;
+  if (paidOut) return paidOut;
+  return part === "repeat" && error_class === "bad_action"
+    ? "no action"
+    : (WORDS[part as keyof RewardBreakdown] ?? part);
 }
 
 /** Explains a step's reward: "+0.025: +0.02 it worked, +0.01 new, −0.005 a step". */
@@ -74,9 +77,9 @@ export function explainReward({
   error_class,
 }: Pick<SQLObservation, "reward" | "reward_breakdown"> & Partial<Pick<SQLObservation, "error_class">>): string {
   if (reward === null) return "not scored";
-  const parts = (Object.keys(WORDS) as (keyof RewardBreakdown)[])
-    .filter((part) => reward_breakdown[part] !== 0)
-    .map((part) => `${signed(reward_breakdown[part])} ${rewardPartText(part, reward_breakdown, error_class)}`);
+  const parts = Object.entries(reward_breakdown)
+    .filter(([, value]) => value !== 0)
+    .map(([part, value]) => `${signed(value)} ${rewardPartText(part, reward_breakdown, error_class)}`);
   if (parts.length <= 1) return parts[0] ?? signed(reward);
   return `${signed(reward)}: ${parts.join(", ")}`;
 }

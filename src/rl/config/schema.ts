@@ -188,6 +188,14 @@ export const configSchema = z
       z.number().positive().nullable().default(600),
       "seconds a reward function may take for the episodes of a rollout batch; null: no limit",
     ),
+    environment_timeout: note(
+      z.number().positive().nullable().default(600),
+      "seconds an environment may take for one reply before the episode is left out; null: no limit",
+    ),
+    environment_errors: note(
+      z.enum(["skip", "stop"]).default("skip"),
+      "episodes whose environment fails: leave them out, or stop the training with a checkpoint",
+    ),
     reward_weights: note(
       z.array(z.number()).nullable().default(null),
       "weights of the reward functions, in their order; null: ones",

@@ -10,8 +10,8 @@ export const GOLD_FILE = "gold.json";
 const MAX_ANSWER = 2000;
 
 /** Writes gold.json; a resumed run writes it again, for folders of versions that had none. */
-export function keepGold(store: RunStore, questions: readonly QuestionRecord[]): void {
-  store.write(GOLD_FILE, `${JSON.stringify(goldAnswers(questions))}\n`);
+export function keepGold(store: RunStore, answers: GoldAnswers): void {
+  store.write(GOLD_FILE, `${JSON.stringify(answers)}\n`);
 }
 
 /** The gold query and answer of each question, by its id. */

@@ -60,12 +60,12 @@ export interface JudgedStage {
 }
 
 /** Compares each stage with the previous one, on the questions that both played. */
-export function pairsOf(stages: readonly JudgedStage[], seed: number): StagePair[] {
+export function pairsOf(stages: readonly JudgedStage[], seed: number, rules = SCORING_RULES): StagePair[] {
   return stages.slice(1).flatMap((to, i) => {
     const from = stages[i]!;
     const earlier = new Map(from.judged.map((one) => [one.question_id, one]));
     return (["unseen", "seen"] as const).flatMap((place) =>
-      SCORING_RULES.flatMap((rule): StagePair[] => {
+      rules.flatMap((rule): StagePair[] => {
         const pairs = to.judged.flatMap(({ question_id, database, seen, [rule]: b }) => {
           const was = earlier.get(question_id);
           return was && seen === (place === "seen") ? [{ database, a: was[rule], b }] : [];

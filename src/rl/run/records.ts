@@ -302,6 +302,16 @@ export const stageEvaluationSchema = acceptOldKeys(
   { standing: "evaluation", marks: "judged" },
 );
 
+/** environment.json: the environment of a run that is not about SQL. */
+export type EnvironmentDescription = z.infer<typeof environmentDescriptionSchema>;
+export const environmentDescriptionSchema = record({
+  name: z.string(),
+  /** Id of the prompt. */
+  prompt: z.string(),
+  /** Number of tasks. */
+  tasks: record({ train: count, eval: count }),
+});
+
 /** results.json: the result of a training. */
 export type TrainingResult = z.infer<typeof trainingResultSchema>;
 export const trainingResultSchema = record({
@@ -309,7 +319,9 @@ export const trainingResultSchema = record({
   model_name: z.string(),
   /** Id of the prompt. */
   prompt: z.string().exactOptional(),
-  /** Id of the environment's rules. */
+  /** Absent for SQL. */
+  environment: environmentDescriptionSchema.exactOptional(),
+  /** Id of the rules of the SQL environment. */
   rules: z.string().exactOptional(),
   /** SHA-256 of the evaluation questions' ids: results that share it are about the same questions. */
   eval_ids_sha256: z.string().exactOptional(),

@@ -1,16 +1,18 @@
 // A training of a loaded model: the random baseline, the model before, GRPO, the model after, and the result.
 
 import { UsageError } from "../../errors.ts";
-import type { DataSet } from "../../gym/data/index.ts";
-import { evalIdsSha256 } from "../../gym/data/index.ts";
+import { type DataSet, evalIdsSha256, idsSha256 } from "../../gym/data/index.ts";
 import { rulesId, rulesOf } from "../../gym/env/index.ts";
+import { summarize } from "../../gym/evaluation/index.ts";
 import { promptId } from "../../gym/players/index.ts";
+import type { Environment } from "../environment.ts";
 import { compareStages, evaluateStage, keepEpisodes, keepStage, type StageOptions } from "../evaluate-stage.ts";
 import { measurePassAtK, passAtKWarning } from "../pass-at-k.ts";
 import { selfTaughtName } from "../sft/self-taught.ts";
 import { randomBaseline } from "../sql/random-baseline.ts";
 import { GRPOTrainer, type TrainerOptions } from "../trainer.ts";
-import { keepGold } from "./gold.ts";
+import { describeEnvironment, keepEnvironment, taskAnswers } from "./environment-file.ts";
+import { goldAnswers, keepGold } from "./gold.ts";
 import { accuracyOf, outcomesOf, pairsOf } from "./outcomes.ts";
 import { readRunJson } from "./read-json.ts";
 import {
@@ -28,8 +30,7 @@ import { keepSplit, overlapWarning, splitOf } from "./split.ts";
 /** Part of a training, in order. */
 export type Phase = "base" | "sft" | "self_taught" | "random" | "before" | "pass_at_k" | "training" | "after";
 
-export interface TrainAndEvaluateOptions extends Omit<TrainerOptions, "environment"> {
-  readonly data: DataSet;
+export interface TrainAndEvaluateOptions extends TrainerOptions {
   /** Continue the store's run instead of starting anew. */
   readonly resume?: boolean;
   /** Seconds spent on earlier stages, added to the result's total. @default 0 */
@@ -40,6 +41,16 @@ export interface TrainAndEvaluateOptions extends Omit<TrainerOptions, "environme
   readonly onProgress?: (phase: Phase, done: number, total: number) => void;
   /** pass@k before training, if `pass_k` is set, and a warning if it is too low for RL. */
   readonly onPassAtK?: (measured: PassAtK, warning: Warning | null) => void;
+}
+
+/** Environments other than SQL have no player that acts at random. */
+const NOTHING = { greedy: summarize([]), sampled: summarize([]) };
+const NO_BASELINE: StageEvaluation = { player: "random", evaluation: { seen: NOTHING, unseen: NOTHING }, compared: [] };
+
+/** SHA-256 of the evaluation tasks' ids; undefined in pages without crypto.subtle. */
+async function evaluationSum(environment: Environment, data: DataSet | undefined): Promise<string | undefined> {
+  if (!globalThis.crypto?.subtle) return undefined;
+  return data ? evalIdsSha256(data.questions) : idsSha256(environment.tasks("eval").map(({ id }) => id));
 }
 
 /** Trains and evaluates, and writes the records to the store; null if aborted, with the training saved. */
@@ -96,9 +107,10 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
   };
 
   try {
-    const split = await splitOf(data, config);
-    keepSplit(store, split);
-    keepGold(store, data.questions);
+    const split = data ? await splitOf(data, config) : null;
+    if (split) keepSplit(store, split);
+    keepGold(store, data ? goldAnswers(data.questions) : taskAnswers(environment));
+    if (!data) keepEnvironment(store, environment);
     const { sft_steps, self_taught_rounds } = config;
     const base =
       sft_steps > 0 || self_taught_rounds > 0 ? readRunJson(store, "base.json", stageEvaluationSchema) : null;
@@ -106,12 +118,16 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
     const self_taught = Array.from({ length: self_taught_rounds }, (_, i) =>
       readRunJson(store, `${selfTaughtName(i + 1)}.json`, selfTaughtReportSchema),
     ).filter((report) => report !== null);
-    const random = await once("random", () => randomBaseline(data, config, { environments, ...watch("random") }));
+    const random = await once("random", async () =>
+      data ? randomBaseline(data, config, { environments, ...watch("random") }) : NO_BASELINE,
+    );
     const isNew = store.newest() === null;
     const before = await once("before", () => evaluateStage(environment, model, config, watch("before")));
     if (isNew) await trainer.record(before.evaluation);
     const passAtK = config.pass_k > 0 ? await passAtKOnce() : null;
-    const first = [overlapWarning(split), passAtK && passAtKWarning(passAtK)].filter((warning) => warning !== null);
+    const first = [split && overlapWarning(split), passAtK && passAtKWarning(passAtK)].filter(
+      (warning) => warning !== null,
+    );
     if (isNew) store.append("warnings.jsonl", ...first);
     onPhase?.("training");
     const { interrupted, steps } = await trainer.train({ signal });
@@ -121,26 +137,33 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
     keepEpisodes(store, after);
     store.write(
       "comparison.json",
-      `${JSON.stringify(compareStages([random, ...(base ? [base] : []), before, after]))}\n`,
+      `${JSON.stringify(compareStages([...(data ? [random] : []), ...(base ? [base] : []), before, after]))}\n`,
     );
     const stages = [...(base ? [base] : []), before, after].map(({ player, judged = [] }) => ({
       stage: player,
       judged,
     }));
-    const eval_ids_sha256 = globalThis.crypto?.subtle ? await evalIdsSha256(data.questions) : undefined;
+    const eval_ids_sha256 = await evaluationSum(environment, data);
     const asked = {
       model_name: config.model_name,
-      prompt: promptId({ prompt: config.prompt, shots: config.shots }),
-      rules: rulesId(rulesOf(config)),
+      prompt: data ? promptId({ prompt: config.prompt, shots: config.shots }) : environment.prompt.id,
+      ...(data && { rules: rulesId(rulesOf(config)) }),
     };
-    const outcomes = await outcomesOf(stages, {
-      ...asked,
-      seed: config.seed,
-      data: data.name,
-      max_new_tokens: config.max_new_tokens,
-      step_budget: config.eval_step_budget ?? config.step_budget,
-    });
-    store.write("outcomes.json", `${JSON.stringify(outcomes)}\n`);
+    if (data) {
+      const outcomes = await outcomesOf(stages, {
+        ...asked,
+        rules: rulesId(rulesOf(config)),
+        seed: config.seed,
+        data: data.name,
+        max_new_tokens: config.max_new_tokens,
+        step_budget: config.eval_step_budget ?? config.step_budget,
+      });
+      store.write(
+        "outcomes.json",
+        `${JSON.stringify(outcomes)}
+`,
+      );
+    }
     const result: TrainingResult = {
       run: store.name,
       ...asked,
@@ -154,11 +177,15 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
       before: before.evaluation,
       after: after.evaluation,
       ...(passAtK && { reach: passAtK }),
-      accuracy: Object.fromEntries(stages.map(({ stage, judged }) => [stage, accuracyOf(judged)])),
-      paired: pairsOf(stages, config.seed),
+      ...(data
+        ? {
+            accuracy: Object.fromEntries(stages.map(({ stage, judged }) => [stage, accuracyOf(judged)])),
+            paired: pairsOf(stages, config.seed),
+          }
+        : { environment: describeEnvironment(environment), paired: pairsOf(stages, config.seed, ["answer"]) }),
       ...(sft && { sft }),
       ...(self_taught.length > 0 && { self_taught }),
-      split,
+      ...(split && { split }),
       warnings: (store.read("warnings.jsonl") ?? "").split("\n").filter(Boolean).length,
     };
     store.write("results.json", `${JSON.stringify(result, null, 2)}\n`);

@@ -65,7 +65,11 @@ export interface TrainOptions
  * await runTraining({ resume: "runs/mine" });
  */
 export function runTraining(options: TrainOptions | TrainAndEvaluateOptions): Promise<TrainingResult | null> {
-  return "model" in options ? runLoaded(options) : trainFromConfig(options);
+  if (!("model" in options)) return trainFromConfig(options);
+  const { store, config } = options;
+  // Pages about the run show its settings.
+  if (store instanceof RunFolder && store.read(CONFIG_FILE) === null) store.write(CONFIG_FILE, configText(config));
+  return runLoaded(options);
 }
 
 async function trainFromConfig(options: TrainOptions): Promise<TrainingResult | null> {

@@ -22,6 +22,7 @@ import type {
   TextStep,
 } from "../environment.ts";
 import { evaluationConfig } from "../model-policy.ts";
+import { REWARD_FUNCTIONS } from "../rewards.ts";
 import { judgeEpisodes } from "../run/outcomes.ts";
 import { behaviourMetrics } from "./behaviour-metrics.ts";
 import { failedTurns } from "./failures.ts";
@@ -57,6 +58,7 @@ export function createSqlEnvironment({ data, config, environments }: SqlEnvironm
     metrics: behaviourMetrics,
     milestone: (episode) => milestoneOf(episode, config.reward.progress),
     failures: (group) => failedTurns(group, prompt),
+    rewardFuncs: REWARD_FUNCTIONS,
     judge: (records) => judgeEpisodes(records, data),
   };
 }

@@ -1,7 +1,14 @@
 // Records exchanged by the dashboard's server and page; the same in a live page and an exported file.
 import type { Difficulty } from "../../../gym/data/index.ts";
 import type { EpisodeRecord } from "../../../gym/evaluation/index.ts";
-import type { EpisodeLine, Evaluation, GoldAnswer, TrainingResult, Warning } from "../../../rl/run/records.ts";
+import type {
+  EnvironmentDescription,
+  EpisodeLine,
+  Evaluation,
+  GoldAnswer,
+  TrainingResult,
+  Warning,
+} from "../../../rl/run/records.ts";
 import type { EvaluatedQuestion } from "../../reports/evaluated-questions.ts";
 
 /** A question of the last evaluation in a list; its gold comes with the whole question. */
@@ -36,6 +43,8 @@ export interface RunListing {
   /** The newest evaluation after `before`, during or at the end of training. */
   readonly now: Evaluation | null;
   readonly now_step: number | null;
+  /** The environment, if it is not SQL. */
+  readonly environment: EnvironmentDescription | null;
   readonly result: Pick<TrainingResult, "seconds" | "steps" | "episodes" | "tokens" | "paired"> | null;
 }
 

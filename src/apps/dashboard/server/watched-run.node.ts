@@ -11,6 +11,7 @@ import {
   type Comparison,
   comparisonSchema,
   type EpisodeLine,
+  environmentDescriptionSchema,
   episodeLineSchema,
   evaluationEpisodeSchema,
   type GoldAnswers,
@@ -117,6 +118,7 @@ export class WatchedRun {
       before: result?.before ?? before ?? null,
       now: result?.after ?? evaluated?.evaluation ?? null,
       now_step: result?.steps ?? evaluated?.step ?? null,
+      environment: this.#file("environment.json", environmentDescriptionSchema),
       result: result
         ? {
             seconds: result.seconds,

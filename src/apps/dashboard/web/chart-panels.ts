@@ -4,8 +4,10 @@ import type { Decoding, EvaluationSplit } from "../../../rl/run/records.ts";
 import { shortNumber } from "../../reports/format.ts";
 import { PANELS, type PanelSource, type PanelSpec } from "../../reports/metric-panels.ts";
 import { rewardLabel, rewardWeight } from "../../reports/reward-weights.ts";
+import { splitLabel } from "../../reports/split-label.ts";
 import type { ChartLine, ChartOptions } from "./chart.ts";
 import type { Points, RunModel, XAxis } from "./run-model.ts";
+import { trainingSuccessMetric } from "./run-text.ts";
 
 /** A chart's options, and its lines for a run. */
 export interface Panel {
@@ -68,12 +70,12 @@ export const GENERALIZATION: Panel = {
   group: GROUPS[0],
   options: { title: "Right answers, by step", format: wholePercent, y: [0, 1] },
   lines: (run, axis) => [
-    successLine(run, axis, "unseen", "greedy", "--good", "unseen databases"),
-    successLine(run, axis, "seen", "greedy", "--blue", "seen databases"),
+    successLine(run, axis, "unseen", "greedy", "--good", splitLabel("unseen", run.summary.environment)),
+    successLine(run, axis, "seen", "greedy", "--blue", splitLabel("seen", run.summary.environment)),
     {
       label: "training episodes",
       colour: "--orange",
-      points: run.points("metrics", "rewards/reward_correctness/mean", axis),
+      points: run.points("metrics", trainingSuccessMetric(run.summary), axis),
     },
     ...randomLine(run, axis, "unseen"),
   ],

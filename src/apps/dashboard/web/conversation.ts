@@ -2,7 +2,7 @@
 import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
 import { explainReward, rewardPartText, signed } from "../../../gym/evaluation/transcript.ts";
 import type { EpisodeLine, GoldAnswer } from "../../../rl/run/records.ts";
-import { verdict } from "../../reports/episode-outcome.ts";
+import { isText, verdict } from "../../reports/episode-outcome.ts";
 import { count, cut } from "../../reports/format.ts";
 import { tableOf } from "../../reports/result-table.ts";
 import { highlightedParts } from "../../reports/sql-highlight.ts";
@@ -80,9 +80,7 @@ type RewardBreakdown = StepRecord["reward_breakdown"];
 function rewardParts(parts: RewardBreakdown, error_class: string | null | undefined): Child {
   return (Object.keys(parts) as (keyof RewardBreakdown)[])
     .filter((name) => parts[name] !== 0)
-    .map((name) =>
-      h("span", { class: "part" }, `${signed(parts[name])} ${rewardPartText(name, parts, error_class) ?? name}`),
-    );
+    .map((name) => h("span", { class: "part" }, `${signed(parts[name])} ${rewardPartText(name, parts, error_class)}`));
 }
 
 /** The expected answer and the gold query. */
@@ -157,8 +155,11 @@ export function episodeColumn(
   );
 }
 
-/** "easy, database wines, unseen in training. Tables: …" */
-export function aboutEpisode({ difficulty, database_name, seen, start }: EpisodeRecord): string {
+/** "easy, database wines, unseen in training. Tables: …"; for other environments than SQL the task's group and first text. */
+export function aboutEpisode(episode: EpisodeRecord): string {
+  const { difficulty, database_name, seen, start } = episode;
+  if (isText(episode))
+    return `${database_name}${start && start.result !== episode.question ? `: ${cut(start.result, 300)}` : ""}`;
   const where = seen ? "seen in training" : "unseen in training";
   return `${difficulty}, database ${database_name}, ${where}.${start ? ` Tables: ${start.schema_info}` : ""}`;
 }

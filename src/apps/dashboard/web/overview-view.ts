@@ -15,7 +15,7 @@ import { goldCard, sql, verdictTag } from "./conversation.ts";
 import { hrefOf } from "./route.ts";
 import type { RunModel } from "./run-model.ts";
 import type { Source } from "./run-source.ts";
-import { actionWords, describeChange, SPLIT_LABELS, trainingSuccess } from "./run-text.ts";
+import { actionWords, describeChange, splitHeading, trainingSuccess } from "./run-text.ts";
 import type { Context, View } from "./view-types.ts";
 
 export function overview({ run, source }: Context): View {
@@ -176,8 +176,8 @@ function evaluationBars(summary: RunSummary): Child {
   );
   if (splits.length === 0) return [h("h2", {}, "Right answers"), h("p", { class: "dim" }, "No evaluation yet.")];
   const rows = (split: EvaluationSplit) => [
-    h("h3", {}, SPLIT_LABELS[split]),
-    bar("random", random?.[split].greedy ?? null, "random"),
+    h("h3", {}, splitHeading(split, summary)),
+    summary.environment ? null : bar("random", random?.[split].greedy ?? null, "random"),
     bar("before", before?.[split].greedy ?? null, "was"),
     bar(last, now?.[split].greedy ?? null, "is"),
   ];

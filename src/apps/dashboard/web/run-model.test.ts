@@ -11,7 +11,16 @@ import { actionWords, describeChange, trainingSuccess } from "./run-text.ts";
 const SUMMARY: RunSummary = {
   ...{ id: "lamps", name: "lamps", state: "training", model_name: "starter", config: { eval_steps: 10 }, step: 4 },
   ...{ total_steps: 40, elapsed: 8, random: RESULT.random, before: RESULT.before, now: null, now_step: null },
-  ...{ preset: null, result: null, warnings: [], eta: 60, episodes: { count: 0, indexed: 1 }, early: null, late: null },
+  ...{
+    preset: null,
+    environment: null,
+    result: null,
+    warnings: [],
+    eta: 60,
+    episodes: { count: 0, indexed: 1 },
+    early: null,
+    late: null,
+  },
   ...{ lines: { metrics: 4, timings: 4, habits: 0 }, problems: [], cursor: "x" },
 };
 const ROWS = [1, 2, 3, 4];
@@ -59,7 +68,7 @@ test("a position on any axis leads to its step, and training success is a mean o
   expect([run.stepAt(2.4, "step"), run.stepAt(7, "time"), run.stepAt(101, "tokens")]).toEqual([2, 3, 1]);
   run.take("metrics", { from: 0, total: 1, columns: { step: [0] } });
   expect(run.stepAt(0, "step")).toBe(1); // an evaluation before training has no training episodes
-  const points = (y: number[]) => trainingSuccess({ points: () => ({ x: y.map((_, i) => i), y }) });
+  const points = (y: number[]) => trainingSuccess({ points: () => ({ x: y.map((_, i) => i), y }), summary: SUMMARY });
   expect(points([0.5])).toBeNull();
   expect(points([0, 1])).toEqual({ first: 0, last: 1 });
   expect(points([0, 0, 0.3, 0.6, 0.9, 0.9, 0.9])?.last).toBeCloseTo(0.9);

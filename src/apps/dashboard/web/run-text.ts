@@ -2,6 +2,7 @@
 
 import type { EvaluationSplit } from "../../../rl/run/records.ts";
 import { count, duration } from "../../reports/format.ts";
+import { splitLabel } from "../../reports/split-label.ts";
 import type { TrainingSuccess } from "../../reports/verdict-sentence.ts";
 import type { ActionSequences, RunSummary } from "../server/schemas.ts";
 import type { RunModel } from "./run-model.ts";
@@ -13,9 +14,14 @@ export function actionWords(letters: string): string[] {
   return [...letters].map((letter) => ACTIONS[letter] ?? letter);
 }
 
+/** The metric of right answers in training episodes. */
+export function trainingSuccessMetric({ environment }: Pick<RunSummary, "environment">): string {
+  return environment ? "environment/solved" : "rewards/reward_correctness/mean";
+}
+
 /** Right answers in training episodes, the mean of the first and of the latest steps; null before there are two steps. */
-export function trainingSuccess(run: Pick<RunModel, "points">): TrainingSuccess | null {
-  const { y } = run.points("metrics", "rewards/reward_correctness/mean", "step");
+export function trainingSuccess(run: Pick<RunModel, "points" | "summary">): TrainingSuccess | null {
+  const { y } = run.points("metrics", trainingSuccessMetric(run.summary), "step");
   if (y.length < 2) return null;
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const some = Math.min(MEAN_STEPS, Math.floor(y.length / 2));
@@ -56,7 +62,7 @@ export function progressOf(run: RunSummary): string[] {
   ];
 }
 
-export const SPLIT_LABELS: Readonly<Record<EvaluationSplit, string>> = {
-  unseen: "unseen databases",
-  seen: "seen databases, other questions",
-};
+/** The heading of a split's evaluation. */
+export function splitHeading(split: EvaluationSplit, { environment }: Pick<RunSummary, "environment">): string {
+  return split === "seen" && !environment ? "seen databases, other questions" : splitLabel(split, environment);
+}

@@ -1,0 +1,159 @@
+// The record of an episode in an environment that makes none itself, and the checks of what such an environment returns.
+import { SqlEnvError } from "../errors.ts";
+import type { EpisodeRecord, StepRecord } from "../gym/evaluation/index.ts";
+import type { Ending, Environment, Task, TaskSplit, TextReset, TextStep } from "./environment.ts";
+
+/** A reply and what the environment returned for it. */
+export interface PlayedStep {
+  readonly reply: string;
+  readonly step: TextStep;
+}
+
+export interface PlayedText extends Ending {
+  readonly split: TaskSplit;
+  /** Turns that the episode may have. */
+  readonly turns: number;
+  /** The text of `reset`; null if it failed. */
+  readonly first: string | null;
+  readonly steps: readonly PlayedStep[];
+}
+
+/**
+ * Fields that only SQL has are null, empty or 0, except difficulty ("easy" unless the task has one that SQL has too) and
+ * answer_type ("string"), which must have a value.
+ */
+export function textRecord(environment: Environment, task: Task, played: PlayedText): EpisodeRecord {
+  const { player, error, split, turns, first, steps } = played;
+  const last = steps.at(-1)?.step;
+  const isScored = error === null && steps.every(({ step }) => step.reward !== null);
+  const reward = isScored ? sum(steps.map(({ step }) => step.reward ?? 0)) : null;
+  const isSolved = (last?.done && last.solved) ?? (reward ?? 0) > 0;
+  const metrics = meansByName(steps.map(({ step }) => step.metrics ?? {}));
+  const difficulty = DIFFICULTIES.find((one) => one === task.difficulty) ?? "easy";
+  return {
+    player,
+    question_id: task.id,
+    question: task.text,
+    database_name: task.group ?? environment.name,
+    difficulty,
+    answer_type: "string",
+    split,
+    prompt: environment.prompt.id,
+    seen: split === "train" || (task.seen ?? false),
+    start: first === null ? null : observation(task, { text: first, reward: null, done: false }, 0, turns),
+    steps: steps.map(({ reply, step }, i) => stepRecord(task, reply, step, i + 1, turns)),
+    correctness: reward === null ? null : isSolved ? 1 : 0,
+    progress: null,
+    operational: null,
+    reward,
+    step_count: steps.length,
+    done_reason: last?.done ? "answered" : null,
+    parse_failures: 0,
+    repeats: 0,
+    invalid: 0,
+    error,
+    ...(Object.keys(metrics).length > 0 && { metrics }),
+  };
+}
+
+/** The action type of a reply. The type lists SQL's; readers of records accept any. */
+const TEXT = "TEXT" as string as StepRecord["action"]["action_type"];
+
+const DIFFICULTIES = ["easy", "medium", "hard"] as const;
+
+function stepRecord(task: Task, reply: string, step: TextStep, count: number, turns: number): StepRecord {
+  const shown = observation(task, step, count, turns);
+  return {
+    action: { action_type: TEXT, argument: reply },
+    text: reply,
+    parse_error: null,
+    observation: shown,
+    reward_breakdown: shown.reward_breakdown,
+  };
+}
+
+/** What the environment returned, as the observation that transcripts show. Components of the reward have its own names. */
+function observation(task: Task, step: TextStep, step_count: number, turns: number): StepRecord["observation"] {
+  return {
+    question: task.text,
+    schema_info: "",
+    result: step.text,
+    error: null,
+    error_class: null,
+    step_count,
+    budget_remaining: Math.max(0, turns - step_count),
+    action_history: [],
+    reward_breakdown: (step.rewards ?? {}) as StepRecord["reward_breakdown"],
+    done: step.done,
+    reward: step.reward,
+  };
+}
+
+/** Metrics of a batch in a text environment: the share of solved episodes, and what it reports, as means over episodes. */
+export function reportedMetrics(
+  episodes: readonly Pick<EpisodeRecord, "metrics" | "steps" | "correctness">[],
+): Record<string, number> {
+  const scored = episodes.filter(({ correctness }) => correctness !== null);
+  const reported = meansByName(episodes.map(({ metrics = {} }) => metrics));
+  const rewards = meansByName(episodes.map(({ steps }) => sumsByName(steps.map((step) => step.reward_breakdown))));
+  return {
+    ...(scored.length > 0 && { "environment/solved": sum(scored.map((one) => one.correctness ?? 0)) / scored.length }),
+    ...Object.fromEntries(Object.entries(reported).map(([name, value]) => [`environment/${name}`, value])),
+    ...Object.fromEntries(Object.entries(rewards).map(([name, value]) => [`environment/reward/${name}`, value])),
+  };
+}
+
+/** What `reset` returned, if it is a text; otherwise it throws. */
+export function checkReset(environment: Environment, task: Task, returned: unknown): TextReset {
+  const { text } = objectOf(returned);
+  if (typeof text !== "string")
+    throw wrongReturn(environment, task, "reset() must return { text: string }, not", returned);
+  return { text };
+}
+
+/** What `step` returned, if every field is what it should be; otherwise it throws. */
+export function checkStep(environment: Environment, task: Task, returned: unknown): TextStep {
+  const step = objectOf(returned);
+  const wrong = (what: string, value: unknown) => wrongReturn(environment, task, `step() returned ${what}`, value);
+  if (typeof step.text !== "string") throw wrong("a text that is not a string but", step.text);
+  if (typeof step.done !== "boolean") throw wrong("a `done` that is not a boolean but", step.done);
+  if (step.reward !== null && !Number.isFinite(step.reward))
+    throw wrong("a reward that is neither a finite number nor null but", step.reward);
+  if (step.solved !== undefined && typeof step.solved !== "boolean")
+    throw wrong("a `solved` that is not a boolean but", step.solved);
+  for (const field of ["rewards", "metrics"] as const) {
+    const odd = Object.entries(objectOf(step[field])).find(([, value]) => !Number.isFinite(value));
+    if (odd) throw wrong(`${field} in which ${JSON.stringify(odd[0])} is not a finite number but`, odd[1]);
+  }
+  return step as unknown as TextStep;
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function wrongReturn({ name }: Environment, { id }: Task, what: string, value: unknown): SqlEnvError {
+  return new SqlEnvError("environment_failed", {
+    what: `environment ${name}, task ${id}: ${what}`,
+    value: typeof value === "object" ? JSON.stringify(value) : String(value),
+    remedy: "a reward that is not known is null",
+  });
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function sumsByName(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const record of records)
+    for (const [name, value] of Object.entries(record)) sums[name] = (sums[name] ?? 0) + value;
+  return sums;
+}
+
+/** Means over the records that have the name. */
+function meansByName(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const sums = sumsByName(records);
+  const counts = sumsByName(records.map((record) => Object.fromEntries(Object.keys(record).map((name) => [name, 1]))));
+  return Object.fromEntries(Object.entries(sums).map(([name, value]) => [name, value / counts[name]!]));
+}
