@@ -24,7 +24,8 @@ const ROWS = [
   {
     client: "openenv",
     requirements: "test/clients/openenv.txt",
-    checks: "an episode; `validate` by URL and of the package; 200 episodes by 16 MCPToolClients, equal to a replay",
+    checks:
+      "an episode; `validate` by URL, of the package and at run time; the example loop, and 200 episodes by 16 MCPToolClients, equal to a replay",
     command: [...VITEST, "test/public/openenv-stock.slow.test.ts"],
     env: { SQLENV_PYTHON: "{python}", SQLENV_TEST_NEEDS: "openenv" },
   },
@@ -49,6 +50,13 @@ const ROWS = [
       "GRPO steps by environment_factory and rollout_func, AsyncGRPO's rollout loop, equal to a replay; tiny trainings, one in two processes",
     command: [...VITEST, "test/public/trl-bridge.slow.test.ts"],
     env: { SQLENV_PYTHON: "{python}", SQLENV_TEST_NEEDS: "trl" },
+  },
+  {
+    client: "verifiers",
+    requirements: "test/clients/verifiers.txt",
+    checks: "an evaluation by the OpenEnv taskset with plain text actions, rewards equal to a replay",
+    command: [...VITEST, "test/public/verifiers.slow.test.ts"],
+    env: { SQLENV_VERIFIERS_PYTHON: "{python}", SQLENV_TEST_NEEDS: "verifiers" },
   },
 ];
 

@@ -23,6 +23,8 @@ const openenv = versionOf(python, "openenv", "openenv-core");
 const mcp = versionOf(mcpPython, "mcp");
 const note = without("openenv", openenv !== "", "set SQLENV_PYTHON to a Python that has it");
 const mcpNote = without("mcp", mcp !== "", "set SQLENV_MCP_PYTHON to a Python that has it");
+/** Why a runtime check is skipped: it needs Docker, or this OpenEnv has only its name. */
+const SKIPPED = /not implemented in this build|missing provider capabilities: network_policy/;
 const run = async (interpreter: string, ...args: string[]) =>
   (await promisify(execFile)(interpreter, args, { maxBuffer: 1e8, cwd: ROOT })).stdout;
 
@@ -79,6 +81,26 @@ async def main(url, question_id, answer):
 asyncio.run(main(*sys.argv[1:]))
 `;
 
+// OpenEnv's own runtime checks, with a running server in place of the image that its Docker provider builds and starts.
+const RUNTIME = `
+import json, sys
+from pathlib import Path
+from openenv.validation.runner import run_validation
+from openenv.validation.types import Level, ProviderCapability
+class Running:
+    base_url = sys.argv[2]
+    def inspect(self): return {}
+    def stop(self): pass
+class Provider:
+    name = "running"
+    capabilities = frozenset({ProviderCapability.IMAGE_BUILD})
+    supported_network_modes = frozenset({"public"})
+    def build(self, root, execution): return "sha256:" + "0" * 64
+    def start(self, spec): return Running()
+report = run_validation(Path(sys.argv[1]), max_level=Level.RUNTIME, provider=Provider())
+print(json.dumps([[r.check_id, r.status.value, r.evidence] for r in report.results]))
+`;
+
 describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
   let server: ServeProcess | undefined;
   afterAll(() => server?.stop());
@@ -104,15 +126,51 @@ describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
   test.skipIf(!isNew)(
     "openenv validate --level static passes in a checkout",
     async () => {
-      const folder = mkdtempSync(join(tmpdir(), "sqlenv-static-"));
-      const files = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
-      for (const file of files.filter((name) => !name.includes("/"))) cpSync(join(ROOT, file), join(folder, file));
+      const folder = checkout();
       const said = await run(join(dirname(python), "openenv"), "validate", folder, "--level", "static");
       rmSync(folder, { recursive: true });
       expect(said).toContain("Verdict: PASS");
     },
     120_000,
   );
+
+  test.skipIf(!isNew)(
+    "openenv validate --level runtime: the checks that need no Docker pass",
+    async () => {
+      server ??= await serveProcess(["--data", await smallDataFolder()]);
+      const folder = checkout();
+      const results = JSON.parse(await run(python, "-c", RUNTIME, folder, server.url)) as [string, string, string[]][];
+      rmSync(folder, { recursive: true });
+      const runtime = results.filter(([name]) => name.startsWith("runtime."));
+      const passed = runtime.filter(([, status]) => status === "pass").map(([name]) => name.slice("runtime.".length));
+      expect(passed.sort()).toEqual(["observation_schema", "reward_well_formed", "startup", "state_contract"]);
+      for (const [name, status, evidence] of results)
+        if (status !== "pass")
+          expect([name, status, evidence[0]]).toEqual([name, "skip", expect.stringMatching(SKIPPED)]);
+    },
+    120_000,
+  );
+
+  test("examples/clients/openenv_loop.py plays five questions, with the rewards of a replay in process", async () => {
+    await loadSqlite();
+    const plain = await serveProcess([]);
+    const said = await run(python, join(ROOT, "examples/clients/openenv_loop.py"), plain.url);
+    await until(async () => (await plain.sessions()) === 0);
+    await plain.stop();
+    const played = said
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { question_id: string; rewards: number[] });
+    const local = new SQLEnvironment(bundledDataSet(), { step_budget: 15 });
+    const expected = Array.from({ length: 5 }, (_, index) => {
+      const { schema_info } = local.reset({ split: "eval", index });
+      const table = schema_info.split(",")[0]!;
+      const counted = local.step({ action_type: "QUERY", argument: `SELECT count(*) FROM "${table}"` });
+      const answered = local.step({ action_type: "ANSWER", argument: counted.result.split("\n").at(-1)! });
+      return { question_id: local.state.question_id, rewards: [counted.reward, answered.reward] };
+    });
+    expect(played).toEqual(expected);
+  }, 120_000);
 
   test("200 episodes by 16 MCPToolClients have the rewards of a replay in process", async () => {
     await loadSqlite();
@@ -147,6 +205,15 @@ describe.skipIf(openenv === "")(`stock OpenEnv ${openenv}${note}`, () => {
     expect(got.sort()).toEqual(expected.sort());
     expect(new Set(expected.map((one) => JSON.parse(one)[1].correctness))).toEqual(new Set([0, 1]));
   }, 300_000);
+
+  /** The files of a fresh checkout that OpenEnv's validator reads. */
+  function checkout(): string {
+    const folder = mkdtempSync(join(tmpdir(), "sqlenv-checkout-"));
+    const files = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
+    for (const file of files.filter((name) => !name.includes("/") || name.startsWith("deploy/")))
+      cpSync(join(ROOT, file), join(folder, file), { recursive: true });
+    return folder;
+  }
 
   function asJson(): string[] {
     return isNew ? ["--json"] : [];
