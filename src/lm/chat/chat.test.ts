@@ -72,3 +72,10 @@ test("tools are refused for a template without them", () => {
   const tools = [{ type: "function", function: { name: "query" } }] as const;
   expect(() => chat.encode([{ role: "user", content: "x" }], tools)).toThrow(/no section for tools/);
 });
+
+test("messages that are certainly too long are recognized without encoding them", () => {
+  const exceeds = (characters: number) => chat.exceeds([{ role: "user", content: "x".repeat(characters) }]);
+  const longest = Math.max(...tokenizer.texts.map((text) => text.length));
+  expect(exceeds(2 * longest * chat.window)).toBe(false);
+  expect(exceeds(2 * longest * chat.window + 1)).toBe(true);
+});

@@ -74,6 +74,7 @@ export class Chat {
   readonly tokenizer: Tokenizer;
   readonly #model: ChatModel;
   readonly #encoder: ChatEncoder;
+  #longest: number | undefined;
 
   constructor(model: ChatModel) {
     const { tokenizer, chatTemplate: template, turns, config } = model;
@@ -86,6 +87,16 @@ export class Chat {
   /** Whether the model's template describes tools, to be called by <tool_call>. */
   get hasTools(): boolean {
     return this.#encoder.hasTools;
+  }
+
+  /**
+   * Whether messages are certainly longer than the window, far faster than by encoding them: no token is longer than the
+   * longest, and normalization does not halve a text.
+   */
+  exceeds(messages: readonly ChatMessage[]): boolean {
+    this.#longest ??= this.tokenizer.texts.reduce((longest, text) => Math.max(longest, text.length), 1);
+    const characters = messages.reduce((sum, { content }) => sum + content.length, 0);
+    return characters > 2 * this.#longest * this.window;
   }
 
   /** Encodes a chat up to the point where the model speaks. */

@@ -104,6 +104,12 @@ export class LlmEndpoint {
         code: "unsupported_parameter",
       });
     this.queue.check(caller.client, request.n);
+    if (chat.exceeds(request.messages))
+      throw new LlmError(400, {
+        message: `the messages are far longer than the context of ${name}, which has ${this.#context} tokens`,
+        param: "messages",
+        code: "context_length_exceeded",
+      });
     const prompt = this.#encode(request);
     const room = this.#context - prompt.length;
     const { maxTokens = Math.max(1, room) } = request;
