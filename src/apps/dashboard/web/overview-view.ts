@@ -6,6 +6,7 @@ import { behaviourShapes } from "../../reports/behaviour-chart.ts";
 import { behaviourRows } from "../../reports/evaluation-summary.ts";
 import { exampleQuestion } from "../../reports/example-question.ts";
 import { count, duration, percent, percentRange } from "../../reports/format.ts";
+import { splitLabel } from "../../reports/split-label.ts";
 import { type Verdict, verdictSentence } from "../../reports/verdict-sentence.ts";
 import { type Child, fill, h, link, refill, shapeNode, svg } from "../../web-shared/dom.ts";
 import type { ActionSequences, NumberedEpisode, RunSummary } from "../server/schemas.ts";
@@ -63,8 +64,10 @@ export function overview({ run, source }: Context): View {
     refill(hero, verdict, () => heroOf(verdict));
     refill(warnings, [summary.warnings, summary.problems], () => warningsOf(summary));
     refill(bars, [state, now_step, random, before, now], () => evaluationBars(summary));
-    refill(areas, [run.logs.habits.step?.length, summary.total_steps], () => behaviourAreas(run));
-    refill(habits, [state, early, late, now, episodes.indexed], () => behaviourChange(summary));
+    if (!summary.environment) {
+      refill(areas, [run.logs.habits.step?.length, summary.total_steps], () => behaviourAreas(run));
+      refill(habits, [state, early, late, now, episodes.indexed], () => behaviourChange(summary));
+    }
     fill(
       time,
       timeOf(run.summary, (key) => run.sum("timings", key), run.last("timings", "tokens_per_s")),
@@ -79,8 +82,10 @@ export function overview({ run, source }: Context): View {
     { class: "overview" },
     hero,
     warnings,
-    h("div", { class: "trio" }, bars, curve.chart.element, habits),
-    areas,
+    // How SQL's actions changed; other environments have only texts.
+    run.summary.environment
+      ? h("div", { class: "duo" }, curve.chart.element, bars)
+      : [h("div", { class: "trio" }, bars, curve.chart.element, habits), areas],
     example,
     h("div", { class: "duo" }, reward.chart.element, time),
   );
@@ -213,10 +218,11 @@ function failuresLink({ id, state, now }: RunSummary): Child {
   return link(hrefOf(id, "questions", [], { show: "wrong" }), `${wrong} of ${asked} still wrong: which, and why`);
 }
 
-function sampledNote({ before, now }: RunSummary): Child {
+function sampledNote({ before, now, environment }: RunSummary): Child {
   const [was, is] = [before?.unseen.sampled.success_rate ?? null, now?.unseen.sampled.success_rate ?? null];
   if (was === null || is === null) return null;
-  return h("p", { class: "note" }, `Sampled as in training, unseen databases: ${percent(was)} → ${percent(is)}.`);
+  const where = splitLabel("unseen", environment);
+  return h("p", { class: "note" }, `Sampled as in training, ${where}: ${percent(was)} → ${percent(is)}.`);
 }
 
 /** The most frequent action sequences at the start and at the end of training. */
