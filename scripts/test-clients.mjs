@@ -58,6 +58,22 @@ const ROWS = [
     command: [...VITEST, "test/public/verifiers.slow.test.ts"],
     env: { SQLENV_VERIFIERS_PYTHON: "{python}", SQLENV_TEST_NEEDS: "verifiers" },
   },
+  {
+    client: "openai",
+    requirements: "test/clients/openai.txt",
+    checks:
+      "`examples/clients/play_with_openai.py` by tool calls, equal to a replay, and by text, equal to the model's own player",
+    command: [...VITEST, "test/public/llm-tools.slow.test.ts"],
+    env: { SQLENV_PYTHON: "{python}", SQLENV_TEST_NEEDS: "openai" },
+  },
+  {
+    client: "agentlightning",
+    requirements: "test/clients/agentlightning.txt",
+    checks: "`examples/clients/agent_lightning.py`: rollouts on the LLM endpoint, each with its reward in the store",
+    serve: ["--model", "starter", "--data", "starter"],
+    command: ["{python}", "examples/clients/agent_lightning.py", "--env", "{url}", "--model", "starter"],
+    env: { LITELLM_LOCAL_MODEL_COST_MAP: "True" }, // else it is downloaded when the package is imported
+  },
 ];
 
 const { values: flags, positionals } = parseArgs({
