@@ -89,7 +89,7 @@ export async function evaluateRunFolder(run: string, flags: EvalRunFlags): Promi
   });
   if (rows.length === 0) out.line(styled("yellow", "nothing was evaluated: the data has no evaluation questions"));
   else {
-    out.line(drawTable(["success on", "now", "in the training's report", "episodes"], rows));
+    out.line(drawTable(["success on", "now", "in the report", "episodes"], rows));
     out.line(verdict(agrees));
     out.line();
     out.line(styled("bold", "greedy episodes"));
