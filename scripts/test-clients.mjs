@@ -15,10 +15,10 @@ const MAIN = join(root, "dist/apps/cli/main.js");
 const VITEST = [process.execPath, join(root, "node_modules/vitest/vitest.mjs"), "run"];
 
 /**
- * One row per client. `client` is the name of its Python package. The command runs in the project's folder; it must exit
- * with 0 only if everything it checked holds. {python} in it, or in `env`, is the interpreter of the row's virtual
- * environment. {url} is the address of a `sqlenv serve` with the flags in `serve`: it is started for this row only, and
- * must have no session left when the command has ended.
+ * One row per client. `client` is the name of its Python package; where it is not, `package` is, and the command installs
+ * it. The command runs in the project's folder; it must exit with 0 only if everything it checked holds. {python} in it,
+ * or in `env`, is the interpreter of the row's virtual environment. {url} is the address of a `sqlenv serve` with the
+ * flags in `serve`: it is started for this row only, and must have no session left when the command has ended.
  */
 const ROWS = [
   {
@@ -73,6 +73,14 @@ const ROWS = [
     serve: ["--model", "starter", "--data", "starter"],
     command: ["{python}", "examples/clients/agent_lightning.py", "--env", "{url}", "--model", "starter"],
     env: { LITELLM_LOCAL_MODEL_COST_MAP: "True" }, // else it is downloaded when the package is imported
+  },
+  {
+    client: "wheel",
+    package: "sqlenv", // the command builds and installs it
+    requirements: "test/clients/verifiers.txt",
+    checks: "built, installed and started without Node on PATH; an evaluation by verifiers, rewards equal to a replay",
+    command: [...VITEST, "test/public/wheel.slow.test.ts"],
+    env: { SQLENV_WHEEL_PYTHON: "{python}", SQLENV_TEST_NEEDS: "wheel" },
   },
 ];
 
@@ -168,6 +176,12 @@ async function check(row, python) {
   }
 }
 
+/** The version of an installed Python package. */
+async function versionOf(python, name) {
+  const code = `import importlib.metadata as m; print(m.version(${JSON.stringify(name)}))`;
+  return (await mustRun([python, "-c", code])).trim();
+}
+
 async function play(row, venvs) {
   const begun = performance.now();
   const { client, checks } = row;
@@ -177,9 +191,9 @@ async function play(row, venvs) {
   try {
     const python = await install(join(venvs, client), row.requirements);
     installed = performance.now();
-    const code = `import importlib.metadata as m; print(m.version(${JSON.stringify(client)}))`;
-    version = (await mustRun([python, "-c", code])).trim();
+    if (!row.package) version = await versionOf(python, client);
     await check(row, python);
+    if (row.package) version = await versionOf(python, row.package);
   } catch (error) {
     problem = error.message;
   }

@@ -174,3 +174,9 @@ test("the changelog is in the usual form, and its newest release is the package'
   const citation = parse(read("CITATION.cff"));
   expect([citation.version, citation["date-released"]]).toEqual(released[0]);
 });
+
+test("the Python package has the version of the npm package", () => {
+  const { version } = JSON.parse(read("package.json")) as { version: string };
+  expect(read("integrations/python/pyproject.toml")).toContain(`\nversion = "${version}"\n`);
+  expect(read("integrations/python/sqlenv/__init__.py")).toContain(`\n__version__ = "${version}"\n`);
+});
