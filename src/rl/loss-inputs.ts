@@ -114,7 +114,12 @@ function learnsFromAll({ beta, entropy_coef, use_adaptive_entropy, top_entropy_q
 }
 
 /** The loss of one slice of a batch. */
-export function policySpec(config: GRPOConfig, batching: Batching, { tokens }: RolloutBatch): PolicySpec {
+export function policySpec(
+  config: GRPOConfig,
+  batching: Batching,
+  { tokens }: RolloutBatch,
+  entropy_coef = config.entropy_coef,
+): PolicySpec {
   return {
     type: "policy",
     loss_type: config.loss_type,
@@ -124,7 +129,7 @@ export function policySpec(config: GRPOConfig, batching: Batching, { tokens }: R
     delta: config.delta,
     use_bias_correction_kl: config.use_bias_correction_kl,
     importance_sampling_level: config.importance_sampling_level,
-    entropy_coef: config.entropy_coef,
+    entropy_coef,
     use_adaptive_entropy: config.use_adaptive_entropy,
     top_entropy_quantile: config.top_entropy_quantile,
     off_policy_mask_threshold: config.off_policy_mask_threshold,

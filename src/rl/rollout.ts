@@ -46,7 +46,7 @@ export async function rollOut(
       clock,
       signal: episodeSignal,
     }).finally(() => env.close?.());
-    if (record.error !== null && config.environment_errors === "stop") throw stopped(environment, task, record.error);
+    if (config.environment_errors === "stop" && record.error !== null) throw stopped(environment, task, record.error);
     onEpisode?.(++done, tasks.length);
     const { messages, segments, truncated, written: completion_tokens } = policy;
     return { ...record, messages, segments, truncated, completion_tokens };

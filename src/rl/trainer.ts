@@ -284,7 +284,7 @@ export class GRPOTrainer {
     if (data.length === 0) return this.#addMetrics({ loss: 0 });
     const entropy_coef = bonusCoefficient(config, this.#state.entropy_control);
     const output = await this.model.engine.forwardBackward(data, {
-      loss: policySpec({ ...config, entropy_coef }, this.#batching, batch),
+      loss: policySpec(config, this.#batching, batch, entropy_coef),
       temperature: config.temperature,
       totals: { sequences: members.length, tokens },
     });
