@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { readRun } from "sqlenv/apps/reports/node";
 import { afterAll, expect, test } from "vitest";
+import { sqlenv } from "../helpers/cli-process.ts";
 import { ROOT } from "../helpers/dockerfile.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-nim-"));
@@ -25,4 +26,14 @@ test("Nim is learned: more held-out games are won than before, and the report sa
   expect(report).toContain("On held-out tasks, right answers rose from");
   expect(report.split("<h2>Settings")[0]).not.toMatch(/database|DESCRIBE/);
   expect(existsSync(join(run, "model/model.safetensors"))).toBe(true);
+  for (const command of [
+    ["train", "--resume", run],
+    ["eval", "--run", run],
+  ]) {
+    const { code, stderr } = await sqlenv(command);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("an environment of its own, which only its program has"),
+    ]);
+  }
 }, 600_000);

@@ -6,6 +6,7 @@ import { parse as parseYaml, stringify } from "yaml";
 import { messageOf, UsageError } from "../../errors.ts";
 import { CONFIG_KEYS, type GRPOConfig, RENAMED_KEYS, resolveConfig, unknownKey } from "../config.ts";
 import { selfTaughtName } from "../sft/self-taught.ts";
+import { ENVIRONMENT_FILE } from "./environment-file.ts";
 import type { RunStore } from "./store.ts";
 
 export const CONFIG_FILE = "config.yaml";
@@ -81,6 +82,12 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
       what: "no run to resume",
       value: run,
       remedy: `name the folder of a training, one with a ${CONFIG_FILE}`,
+    });
+  if (existsSync(join(run, ENVIRONMENT_FILE)))
+    throw new UsageError({
+      what: "the run was trained in an environment of its own, which only its program has",
+      value: run,
+      remedy: "resume it from there: runTraining({ …, resume: true })",
     });
   // Without warnings about old names: the user cannot rename the settings of an existing run.
   const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} });
