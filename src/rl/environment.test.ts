@@ -161,6 +161,19 @@ test.each<[string, unknown, RegExp]>([
   await player.engine.close();
 });
 
+test("an episode that uses up its turns is solved if it earned something, whatever `solved` says before the end", async () => {
+  const player = model();
+  const task = TASKS[0]!;
+  const play = async (reward: number) => {
+    const env = returning({ text: "Go on.", reward, done: false, solved: false });
+    const environment = createTextEnvironment({ env, tasks: TASKS });
+    return (await rollOut(environment, [task], { model: player, config: config() }))[0]!;
+  };
+  expect(await play(0.5)).toMatchObject({ correctness: 1, reward: 1, step_count: 2, done_reason: null });
+  expect(await play(0)).toMatchObject({ correctness: 0, reward: 0 });
+  await player.engine.close();
+});
+
 test("an environment that never answers is left after environment_timeout", async () => {
   const player = model();
   const env = () => ({ reset: () => new Promise<never>(() => {}), step: () => new Promise<never>(() => {}) });

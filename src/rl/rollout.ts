@@ -4,11 +4,12 @@ import { SqlEnvError } from "../errors.ts";
 import { EpisodeBoundary } from "../gym/episode-boundary.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { TextPolicy } from "../gym/players/index.ts";
+import { checkReset, checkStep } from "./check-returned.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { Environment, Task, TaskSplit, TextEnvironment } from "./environment.ts";
 import { modelPolicy } from "./model-policy.ts";
 import type { Episode } from "./run/records.ts";
-import { checkReset, checkStep, type PlayedStep, textRecord } from "./text-record.ts";
+import { type PlayedStep, textRecord } from "./text-record.ts";
 import { RolloutClock } from "./timing.ts";
 import type { SamplingModel } from "./trainable-model.ts";
 

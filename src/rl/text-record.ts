@@ -1,7 +1,7 @@
-// The record of an episode in an environment that makes none itself, and the checks of what such an environment returns.
-import { SqlEnvError } from "../errors.ts";
+// The record of an episode in an environment that makes none itself, and the metrics of such episodes.
 import type { EpisodeRecord, StepRecord } from "../gym/evaluation/index.ts";
-import type { Ending, Environment, Task, TaskSplit, TextReset, TextStep } from "./environment.ts";
+import type { Ending, Environment, Task, TaskSplit, TextStep } from "./environment.ts";
+import { added, meansOf } from "./metrics.ts";
 
 /** A reply and what the environment returned for it. */
 export interface PlayedStep {
@@ -27,7 +27,7 @@ export function textRecord(environment: Environment, task: Task, played: PlayedT
   const last = steps.at(-1)?.step;
   const isScored = error === null && steps.every(({ step }) => step.reward !== null);
   const reward = isScored ? sum(steps.map(({ step }) => step.reward ?? 0)) : null;
-  const isSolved = (last?.done && last.solved) ?? (reward ?? 0) > 0;
+  const isSolved = (last?.done ? last.solved : undefined) ?? (reward ?? 0) > 0;
   const metrics = meansByName(steps.map(({ step }) => step.metrics ?? {}));
   const difficulty = DIFFICULTIES.find((one) => one === task.difficulty) ?? "easy";
   return {
@@ -103,43 +103,6 @@ export function reportedMetrics(
   };
 }
 
-/** What `reset` returned, if it is a text; otherwise it throws. */
-export function checkReset(environment: Environment, task: Task, returned: unknown): TextReset {
-  const { text } = objectOf(returned);
-  if (typeof text !== "string")
-    throw wrongReturn(environment, task, "reset() must return { text: string }, not", returned);
-  return { text };
-}
-
-/** What `step` returned, if every field is what it should be; otherwise it throws. */
-export function checkStep(environment: Environment, task: Task, returned: unknown): TextStep {
-  const step = objectOf(returned);
-  const wrong = (what: string, value: unknown) => wrongReturn(environment, task, `step() returned ${what}`, value);
-  if (typeof step.text !== "string") throw wrong("a text that is not a string but", step.text);
-  if (typeof step.done !== "boolean") throw wrong("a `done` that is not a boolean but", step.done);
-  if (step.reward !== null && !Number.isFinite(step.reward))
-    throw wrong("a reward that is neither a finite number nor null but", step.reward);
-  if (step.solved !== undefined && typeof step.solved !== "boolean")
-    throw wrong("a `solved` that is not a boolean but", step.solved);
-  for (const field of ["rewards", "metrics"] as const) {
-    const odd = Object.entries(objectOf(step[field])).find(([, value]) => !Number.isFinite(value));
-    if (odd) throw wrong(`${field} in which ${JSON.stringify(odd[0])} is not a finite number but`, odd[1]);
-  }
-  return step as unknown as TextStep;
-}
-
-function objectOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-function wrongReturn({ name }: Environment, { id }: Task, what: string, value: unknown): SqlEnvError {
-  return new SqlEnvError("environment_failed", {
-    what: `environment ${name}, task ${id}: ${what}`,
-    value: typeof value === "object" ? JSON.stringify(value) : String(value),
-    remedy: "a reward that is not known is null",
-  });
-}
-
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
@@ -153,7 +116,5 @@ function sumsByName(records: readonly Readonly<Record<string, number>>[]): Recor
 
 /** Means over the records that have the name. */
 function meansByName(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
-  const sums = sumsByName(records);
-  const counts = sumsByName(records.map((record) => Object.fromEntries(Object.keys(record).map((name) => [name, 1]))));
-  return Object.fromEntries(Object.entries(sums).map(([name, value]) => [name, value / counts[name]!]));
+  return meansOf(records.reduce(added, {}));
 }

@@ -158,11 +158,7 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
         max_new_tokens: config.max_new_tokens,
         step_budget: config.eval_step_budget ?? config.step_budget,
       });
-      store.write(
-        "outcomes.json",
-        `${JSON.stringify(outcomes)}
-`,
-      );
+      store.write("outcomes.json", `${JSON.stringify(outcomes)}\n`);
     }
     const result: TrainingResult = {
       run: store.name,
