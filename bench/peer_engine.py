@@ -27,6 +27,8 @@ DEFAULTS = {
     "new_tokens": 64,
     "sample": True,  # temperature 1, whole vocabulary; false is greedy
     "training": [{"sequences": 8, "length": 300}],  # batches for forward and backward
+    "matmuls": [],  # weights as [outputs, inputs], each multiplied with `matmul_rows` rows
+    "matmul_rows": 1024,
     "attention": "sdpa",
     "repeats": 5,
     "seed": 0,
@@ -52,6 +54,8 @@ def main():
     result = {
         "peer": "transformers",
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__},
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),  # as ATEN_CPU_CAPABILITY sets it
+        "matmuls": [matmul(shape, spec) for shape in spec["matmuls"]],
         "model": {"folder": sys.argv[1], "parameters": sum(p.numel() for p in model.parameters())},
         "spec": spec,
         "sampling": [sampling(model, size, spec) for size in spec["batch_sizes"]],
@@ -69,6 +73,22 @@ def load(folder, attention):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=attention)
     model.generation_config.eos_token_id = None  # every call makes exactly the requested number of tokens
     return model.eval()
+
+
+def matmul(shape, spec):
+    """GFLOP/s of a linear layer without bias, the best of seven measurements."""
+    outputs, inputs = shape
+    x, weight = torch.full((spec["matmul_rows"], inputs), 0.5), torch.full((outputs, inputs), 0.5)
+    flops = 2 * spec["matmul_rows"] * outputs * inputs
+    times = max(1, round(4e8 / flops))
+    best = float("inf")
+    with torch.no_grad():
+        for _ in range(8):
+            start = time.perf_counter()
+            for _ in range(times):
+                torch.nn.functional.linear(x, weight)
+            best = min(best, time.perf_counter() - start)
+    return {"rows": outputs, "columns": inputs, "gflops": flops * times / best / 1e9}
 
 
 def sampling(model, size, spec):

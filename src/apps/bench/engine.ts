@@ -12,6 +12,8 @@ export const ENGINE_SPEC = {
   new_tokens: 64,
   batch_sizes: [1, 8, 32, 128],
   sequences: 8,
+  /** Rows of the measured matmuls. */
+  matmul_rows: 1024,
   /** Number of the 300 tokens per sequence that a group shares in the shared measurement. */
   shared_prompt: 180,
 } as const;
@@ -78,14 +80,31 @@ export interface SamplingRate {
   readonly prefill_tokens_per_s: number;
 }
 
+/** A matmul of `matmul_rows` rows with a weight. */
+export interface MatmulRate {
+  readonly name: string;
+  /** Outputs and inputs. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly gflops: number;
+}
+
 export interface EngineBench {
   readonly model: string;
   readonly parameters: number;
   readonly threads: number;
   readonly variant: string;
-  /** Whether matmul ran as machine code. */
+  /** Whether matmul ran as machine code, and for which instruction set. */
   readonly native: boolean;
-  readonly gemm: { readonly gflops: number; readonly peak_gflops: number; readonly share: number };
+  readonly instruction_set: string | null;
+  readonly gemm: {
+    /** The largest of `shapes`. */
+    readonly gflops: number;
+    readonly peak_gflops: number;
+    readonly share: number;
+    /** Rates of the model's matmuls with 1,024 rows. */
+    readonly shapes: readonly MatmulRate[];
+  };
   readonly training: {
     readonly plain_tokens_per_s: number;
     /** Rate for groups of 8 with a common prompt; tokens are counted as if nothing were shared. */
@@ -121,7 +140,7 @@ export async function benchEngine(
   const device = makeDevice();
   const engine = new LocalEngine(randomModel(device, config));
   try {
-    onProgress("products");
+    onProgress("matmul");
     const gemm = measureGemm(device, config);
     onProgress("training");
     const training = await measureTraining(engine);
@@ -133,7 +152,7 @@ export async function benchEngine(
     const sampling_groups = await measureSampling(engine, 32, 8);
     onProgress("growth");
     const scaling = quick ? NO_SCALING : await measureScaling(engine);
-    const { threads, variant, native, memory } = device;
+    const { threads, variant, native, instructionSet: instruction_set, memory } = device;
     const parameters = parameterCount(engine.model);
     return {
       model: name,
@@ -141,6 +160,7 @@ export async function benchEngine(
       threads,
       variant,
       native,
+      instruction_set,
       gemm,
       training,
       sampling,
@@ -166,8 +186,20 @@ function randomModel(device: CpuDevice, config: ModelConfig) {
   return model;
 }
 
-/** Measures the model's largest matmul, and matmuls small enough for the L1 cache. */
-function measureGemm(device: CpuDevice, { hidden_size: D, intermediate_size: F }: ModelConfig) {
+/** The weights of a layer, as [name, outputs, inputs]. */
+export function layerMatmuls(config: ModelConfig): readonly (readonly [name: string, rows: number, columns: number])[] {
+  const { hidden_size: D, intermediate_size: F, num_attention_heads: heads, num_key_value_heads: kv } = config;
+  const width = heads * config.head_dim;
+  return [
+    ["qkv", width + 2 * kv * config.head_dim, D],
+    ["output", D, width],
+    ["gate and up", 2 * F, D],
+    ["down", D, F],
+  ];
+}
+
+/** Measures the matmuls of a layer, and matmuls small enough for the L1 cache. */
+function measureGemm(device: CpuDevice, config: ModelConfig) {
   const rate = (rows: number, columns: number, T: number) =>
     device.scope(() => {
       const floats = (length: number) => {
@@ -186,9 +218,15 @@ function measureGemm(device: CpuDevice, { hidden_size: D, intermediate_size: F }
       );
       return (flops * times) / Math.min(...seconds) / 1e9;
     });
-  const gflops = rate(2 * F, D, 1024);
+  const shapes = layerMatmuls(config).map(([name, rows, columns]) => ({
+    name,
+    rows,
+    columns,
+    gflops: rate(rows, columns, ENGINE_SPEC.matmul_rows),
+  }));
+  const gflops = Math.max(...shapes.map((shape) => shape.gflops));
   const peak_gflops = Math.max(rate(64, 128, 64 * device.threads), gflops);
-  return { gflops, peak_gflops, share: gflops / peak_gflops };
+  return { gflops, peak_gflops, share: gflops / peak_gflops, shapes };
 }
 
 /** Makes contexts of random tokens; groups of `group` contexts share their first `shared` tokens. */

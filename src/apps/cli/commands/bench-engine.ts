@@ -8,8 +8,8 @@ import { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
 import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
 import { configToJson } from "../../../lm/model/config.ts";
-import { benchEngine, ENGINE_MODELS, ENGINE_SPEC, type EngineBench } from "../../bench/engine.ts";
-import { measurementNow } from "../../bench/measurement.node.ts";
+import { benchEngine, ENGINE_MODELS, ENGINE_SPEC, type EngineBench, layerMatmuls } from "../../bench/engine.ts";
+import { type Measurement, measurementNow } from "../../bench/measurement.node.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { countFromOne, drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
 
@@ -27,6 +27,9 @@ export const PEER = "Python with torch and transformers, to measure next to ours
 /** Output of bench/peer_engine.py. */
 interface Peer {
   readonly versions: Readonly<Record<string, string>>;
+  /** Instruction set that torch chose. */
+  readonly cpu_capability: string;
+  readonly matmuls: readonly { readonly gflops: number }[];
   readonly sampling: readonly { batch_size: number; tokens_per_s: number; decode_tokens_per_s: number | null }[];
   readonly training: readonly { tokens_per_s: number }[];
 }
@@ -58,7 +61,7 @@ export function engineCommand(): Command {
         if (peer) out.progress(`${name}: the peer`);
         const theirs = peer ? runPeer(peer, name, threads) : undefined;
         const ratios = theirs && ratiosOf(ours, theirs);
-        out.line(describe(ours, theirs, ratios));
+        out.line(describe(ours, theirs, ratios, measured));
         results.push({ ...ours, peer: theirs, ratios });
       }
       out.result(results.length === 1 ? { ...results[0], measured } : { models: results, measured });
@@ -70,13 +73,15 @@ function runPeer(python: string, name: string, threads: number): Peer {
   const folder = mkdtempSync(join(tmpdir(), "sqlenv-peer-"));
   try {
     writeFileSync(join(folder, "config.json"), JSON.stringify(configToJson(ENGINE_MODELS[name]!)));
-    const { context, new_tokens, sequences } = ENGINE_SPEC;
+    const { context, new_tokens, sequences, matmul_rows } = ENGINE_SPEC;
     const spec = {
       threads,
       context,
       new_tokens,
       batch_sizes: [1, 8, 32],
       training: [{ sequences, length: context }],
+      matmuls: layerMatmuls(ENGINE_MODELS[name]!).map(([, rows, columns]) => [rows, columns]),
+      matmul_rows,
       repeats: 3,
     };
     const text = execFileSync(python, [script, folder, JSON.stringify(spec)], {
@@ -111,18 +116,29 @@ function ratiosOf(ours: EngineBench, theirs: Peer) {
     sampling_32_groups_with_prompts: peer32 ? ours.sampling_groups.tokens_per_s / peer32.tokens_per_s : null,
     training_dense: ours.training.plain_tokens_per_s / dense,
     training_shared: ours.training.shared_tokens_per_s / dense,
+    /** Each side's fastest matmul of a layer. */
+    matmul: ours.gemm.gflops / Math.max(...theirs.matmuls.map(({ gflops }) => gflops)),
   };
+}
+
+function kernelsOf({ instruction_set }: EngineBench): string {
+  return instruction_set ? `machine code for ${instruction_set.toUpperCase()}` : "WebAssembly";
 }
 
 function describe(
   ours: EngineBench,
   theirs: Peer | undefined,
   ratios: ReturnType<typeof ratiosOf> | undefined,
+  { machine }: Measurement,
 ): string {
   const n = (value: number | null | undefined) =>
     value === null || value === undefined ? "" : formatNumber(Math.round(value));
   const times = (value: number | null | undefined) => (value ? `${value.toFixed(2)}×` : "");
   const peerRate = (size: number) => theirs?.sampling.find(({ batch_size }) => batch_size === size);
+  const matmuls = ours.gemm.shapes.map(({ name, rows, columns, gflops }, i) => {
+    const peer = theirs?.matmuls[i]?.gflops;
+    return [`${name} [${columns}, ${rows}]`, n(gflops), n(peer), times(peer && gflops / peer)];
+  });
   const rows: (string | number)[][] = [
     [
       "training, dense",
@@ -170,7 +186,12 @@ function describe(
   }).filter(([, values]) => Object.keys(values).length > 0);
   return [
     `${ours.model}: ${formatNumber(ours.parameters)} parameters, ${ours.threads} threads, ${ours.variant}`,
-    `matmul in ${ours.native ? "machine code" : "WebAssembly"}: ${gemm.gflops.toFixed(0)} GFLOP/s, ${(100 * gemm.share).toFixed(0)} % of the ${gemm.peak_gflops.toFixed(0)} measured in cache; peak memory ${formatBytes(ours.peak_bytes)}`,
+    `${machine.cpu}; ours in ${kernelsOf(ours)}${theirs ? `, torch ${theirs.versions.torch} in ${theirs.cpu_capability}` : ""}`,
+    `fastest matmul of a layer: ${gemm.gflops.toFixed(0)} GFLOP/s, ${(100 * gemm.share).toFixed(0)} % of the ${gemm.peak_gflops.toFixed(0)} measured in cache; peak memory ${formatBytes(ours.peak_bytes)}`,
+    drawTable(
+      [`matmul of ${ENGINE_SPEC.matmul_rows} rows, GFLOP/s`, "ours", theirs ? "torch" : "", theirs ? "ratio" : ""],
+      matmuls,
+    ),
     drawTable(
       ["tokens per second", "ours", theirs ? `torch ${theirs.versions.torch}` : "", theirs ? "ratio" : ""],
       rows,

@@ -4,6 +4,7 @@ import { Command } from "commander";
 import { messageOf, SqlEnvError } from "../../../errors.ts";
 import { usableCpus } from "../../../io/cpus.node.ts";
 import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
+import { INSTRUCTION_SET_NAMES } from "../../../lm/devices/cpu/x64/instruction-set.ts";
 import { Compiler } from "../../../lm/devices/cuda/compiler.node.ts";
 import { createCuda, LEAST_CAPABILITY } from "../../../lm/devices/cuda/create.node.ts";
 import type { Gpu, Precision } from "../../../lm/devices/cuda/device.ts";
@@ -94,10 +95,10 @@ function gpuMemory(): { readonly memory: number; readonly precision: Precision }
 
 function cpuFindings(): Finding[] {
   const device = createCpu({ threads: 1 });
-  const { variant, native } = device;
+  const { variant, instructionSet } = device;
   device.close();
-  const kernels = native
-    ? "machine code (AVX2 and FMA), the same bits as WebAssembly"
+  const kernels = instructionSet
+    ? `machine code for ${INSTRUCTION_SET_NAMES[instructionSet]}, the same bits as WebAssembly (SQLENV_NATIVE=avx2, avx512 or 0 to choose)`
     : "WebAssembly; machine code needs Linux on x64, AVX2 and FMA, the package koffi, and SQLENV_NATIVE not 0";
   const found = `${usableCpus()} cores, ${formatBytes(totalmem())} of memory, ${variant}, Node ${process.versions.node}`;
   return [

@@ -18,6 +18,7 @@ import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
 import { type KernelExports, type StartWorker, singleThread, startThreadPool, type ThreadPool } from "./thread-pool.ts";
 import type { Bound } from "./x64/bind.ts";
+import type { InstructionSet } from "./x64/instruction-set.ts";
 import { sameBits } from "./x64/self-check.ts";
 
 export interface CpuOptions {
@@ -38,6 +39,8 @@ export interface CpuDevice extends Device {
   readonly memory: { readonly used: number; readonly peak: number };
   /** Whether matmul, attention and SwiGLU run as machine code rather than WebAssembly; the bits are the same. */
   readonly native: boolean;
+  /** The instruction set of that machine code. */
+  readonly instructionSet: InstructionSet | null;
 }
 
 const PAGE = 65_536;
@@ -68,7 +71,7 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   const pool = shared
     ? startThreadPool(threads, module, memory, kernels, startWorker, isNative)
     : singleThread(kernels);
-  return new Cpu(memory, pool, variant, isNative);
+  return new Cpu(memory, pool, variant, isNative ? bound.instructionSet : null);
 }
 
 /** Returns the result of `work`, or undefined if it throws: WebAssembly is the fallback. */
@@ -112,6 +115,7 @@ class Cpu implements CpuDevice {
   readonly variant: string;
   readonly threads: number;
   readonly native: boolean;
+  readonly instructionSet: InstructionSet | null;
   readonly activations = "f32";
   readonly #memory: WebAssembly.Memory;
   readonly #pool: ThreadPool;
@@ -122,9 +126,10 @@ class Cpu implements CpuDevice {
   #floats: Float32Array;
   #ints: Int32Array;
 
-  constructor(memory: WebAssembly.Memory, pool: ThreadPool, variant: string, native: boolean) {
+  constructor(memory: WebAssembly.Memory, pool: ThreadPool, variant: string, instructionSet: InstructionSet | null) {
     this.#memory = memory;
-    this.native = native;
+    this.native = instructionSet !== null;
+    this.instructionSet = instructionSet;
     this.#pool = pool;
     this.variant = variant;
     this.threads = pool.size;

@@ -2,9 +2,10 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { Assembler } from "./assembler.ts";
+import { assembleCanRun } from "./can-run.ts";
 import { assembleRunCommands } from "./command-list.ts";
 import { assembleMatmul } from "./matmul.ts";
-import { assembleCanRun } from "./native.node.ts";
+import { assembleMatmul512 } from "./matmul512.ts";
 import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
@@ -79,6 +80,28 @@ test.each<[string, string, (asm: Assembler) => void]>([
   ["mov dword [r8+r9], 0", "43c7040800000000", (asm) => asm.mov32({ base: "r8", index: "r9" }, 0)],
   ["prefetcht0 [rdx+r10*8]", "420f180cd2", (asm) => asm.prefetcht0({ base: "rdx", index: "r10", scale: 8 })],
   ["prefetcht0 [rbx]", "0f180b", (asm) => asm.prefetcht0({ base: "rbx" })],
+  // AVX-512. An offset is written in 32 bits: as one byte it would be scaled.
+  [
+    "vmovups zmm31, [rdx+rbx*2]",
+    "62617c48103c5a",
+    (asm) => asm.vmovups(31, { base: "rdx", index: "rbx", scale: 2 }, 512),
+  ],
+  ["vmovups [r13+0x40], zmm20", "62c17c4811a540000000", (asm) => asm.vmovups({ base: "r13", offset: 64 }, 20, 512)],
+  ["vmovups ymm24, [rdx]", "62617c281002", (asm) => asm.vmovups(24, { base: "rdx" })],
+  ["vbroadcastss zmm26, [r8+r11]", "62027d48181418", (asm) => asm.vbroadcastss(26, { base: "r8", index: "r11" }, 512)],
+  ["vfmadd231ps zmm23, zmm26, zmm25", "62822d40b8f9", (asm) => asm.vfmadd231ps(23, 26, 25, 512)],
+  [
+    "vfmadd231ps zmm9, zmm12, [r9+r10*2]{1to16}",
+    "62121d58b80c51",
+    (asm) => asm.vfmadd231ps(9, 12, { base: "r9", index: "r10", scale: 2, broadcast: true }, 512),
+  ],
+  [
+    "vinsertf32x8 zmm24, zmm24, [rdx+rbx], 1",
+    "62633d401a041a01",
+    (asm) => asm.vinsertf32x8(24, 24, { base: "rdx", index: "rbx" }, 1),
+  ],
+  ["vpxord zmm17, zmm17, zmm17", "62a17540efc9", (asm) => asm.vpxord(17, 17, 17)],
+  ["mov dword [rdi+0x24], edx", "895724", (asm) => asm.mov32({ base: "rdi", offset: 36 }, "rdx")],
   ["vzeroupper", "c5f877", (asm) => asm.vzeroupper()],
 ])("%s is %s", (_, bytes, write) => expect(bytesOf(write)).toBe(bytes));
 
@@ -122,13 +145,28 @@ test("jumps go forward and back, and only to labels that were bound", () => {
 
 // A kernel's bytes may change only by an intended change of its instructions; then update the pinned hashes.
 test.each<[string, () => Uint8Array, string]>([
+  ["matmul in AVX-512", assembleMatmul512, "9062aeb2d2022c658b9e22ce761049fbc3b38f278bf919ab9b3633f1b3a536be"],
+  [
+    "runCommands in AVX-512",
+    () => assembleRunCommands("avx512"),
+    "6e61dd3f2e8693cee8ed070f521df732c5a803ef1f7629c10aa660b4c7ee2c4f",
+  ],
+  [
+    "canRun for AVX-512",
+    () => assembleCanRun("avx512"),
+    "e9bd6ca408bb85549892ef44173751da7ba800963f6d50bd0f0ca59ad989fc58",
+  ],
   ["matmul", assembleMatmul, "bc8c82fece06726d44a6fb994ab8ec29ab659e100a71f0d294dabc011a9598fa"],
-  ["runCommands", assembleRunCommands, "9cfc0ecdad0e395b7b4aefc126d35e926c3ffe812ed1b1b4f70fe415f7b317db"],
+  [
+    "runCommands",
+    () => assembleRunCommands("avx2"),
+    "e58aa849682817c2e2688def21cd9094a02436fb31b77d3ea22957c1ae7de906",
+  ],
   ["softmax", assembleSoftmax, "b1013e3661dc1cb10aa8491cb17e46ed9845b72f9cdcfc6dc2d0a008b286f567"],
   ["scoreGradients", assembleScoreGradients, "eed8f7812fc021ac6927cba9148c899c1d8dc24942a68f962497b5d6363b45df"],
   ["swiGlu", assembleSwiGlu, "36377c30d1eec046f64b0727e8e9eadf3853b9bd9b57004a7343da97c7566105"],
   ["swiGluBackward", assembleSwiGluBackward, "6607faca571557dbdc38f5d0cbadb403c615b4605d29a74c8799e7ccfe7fb5d8"],
-  ["canRun", assembleCanRun, "a0ac0f1628cd1847e31577c4c0aa2d94936251d6c3d9f1fc9859304f7a650ee1"],
+  ["canRun", () => assembleCanRun("avx2"), "d9fa75697298f959294737d7738bb6af9abcf0718bbfda02c6b1d19ba6267d51"],
 ])("the machine code of %s keeps its bytes", (_, assemble, sha256) => {
   expect(createHash("sha256").update(assemble()).digest("hex")).toBe(sha256);
 });

@@ -1,6 +1,7 @@
 // Kernels that call machine code instead of WebAssembly. Blocking and the split over threads are here, the inner loops
 // in machine code.
 import type { KernelExports } from "../thread-pool.ts";
+import type { InstructionSet } from "./instruction-set.ts";
 
 /** The part of koffi that we use. */
 export interface Foreign {
@@ -15,7 +16,10 @@ export type NativeFunction = "matmul" | "runCommands" | "swiGlu" | "swiGluBackwa
 
 /** Addresses of the routines and the layout of their parameters: all that a thread needs to bind them. */
 export interface NativeCode {
+  readonly instructionSet: InstructionSet;
   readonly functions: Readonly<Record<NativeFunction, number>>;
+  /** Length of k for which a tile's panels stay in the L1 cache. */
+  readonly kBlock: number;
   readonly baseOffset: number;
   readonly listOffset: number;
   readonly entryBytes: number;
@@ -24,6 +28,7 @@ export interface NativeCode {
 
 /** Kernels that replace a module's kernels of the same names, and the functions that its other kernels import. */
 export interface Bound {
+  readonly instructionSet: InstructionSet;
   readonly kernels: KernelExports;
   readonly imports: KernelExports;
 }
@@ -34,7 +39,7 @@ export interface Bound {
  */
 export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: NativeCode): Bound {
   const ROW_BLOCK = 96; // rows of A per pass over all panels: they stay in the L2 cache
-  const K_BLOCK = 256; // three panels of B this long stay in the L1 cache
+  const K_BLOCK = code.kBlock;
   koffi.load(null); // a thread's first call sets up koffi
   const type = koffi.proto("void (uintptr_t parameters)");
   const bindFunction = (name: NativeFunction) => koffi.decode(BigInt(code.functions[name]), type);
@@ -197,5 +202,9 @@ export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: Nat
     if (writeRows(h, da, dh, rows, width, part, parts)) callSwiGluBackward(address);
   };
 
-  return { kernels: { gemm, gemmRows, swiGlu, swiGluBackward }, imports: { runCommands } };
+  return {
+    instructionSet: code.instructionSet,
+    kernels: { gemm, gemmRows, swiGlu, swiGluBackward },
+    imports: { runCommands },
+  };
 }

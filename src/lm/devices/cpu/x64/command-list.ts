@@ -2,7 +2,9 @@
 // its opcode selects. The WebAssembly kernels write such lists (wasm/host-commands.ts), since one call out of
 // WebAssembly costs more than many entries.
 import { Assembler, type Register } from "./assembler.ts";
-import { assembleMatmul, BASE_OFFSET, MATMUL_BYTES } from "./matmul.ts";
+import type { InstructionSet } from "./instruction-set.ts";
+import { BASE_OFFSET, MATMUL_BYTES } from "./matmul.ts";
+import { assembleMatmulFor } from "./matmul-for.ts";
 import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
 
 /** Offset, within the parameters, of the list's own offset in device memory; the number of entries follows. */
@@ -13,14 +15,14 @@ export const ENTRY_BYTES = 64; // the parameters that precede the memory's addre
 const OPCODE_OFFSET = BASE_OFFSET - 4;
 
 /** Routines by opcode. */
-const ROUTINES = [assembleMatmul, assembleSoftmax, assembleScoreGradients] as const;
+const ROUTINES = [assembleMatmulFor, assembleSoftmax, assembleScoreGradients] as const;
 
 const PARAMS: Register = "rdi"; // preserved by all routines, like the two registers below
 const ENTRY: Register = "rbx";
 const LEFT: Register = "r12";
 
 /** Assembles `runCommands(parameters)`; a list must have at least one entry. */
-export function assembleRunCommands(): Uint8Array<ArrayBuffer> {
+export function assembleRunCommands(set: InstructionSet): Uint8Array<ArrayBuffer> {
   const asm = new Assembler();
   const routines = ROUTINES.map(() => asm.label());
   for (const register of [ENTRY, LEFT]) asm.push(register);
@@ -50,7 +52,7 @@ export function assembleRunCommands(): Uint8Array<ArrayBuffer> {
   for (const [i, assemble] of ROUTINES.entries()) {
     asm.align();
     asm.bind(routines[i]!);
-    asm.append(assemble());
+    asm.append(assemble(set));
   }
   return asm.finish();
 }

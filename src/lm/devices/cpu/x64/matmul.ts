@@ -27,9 +27,13 @@ export const PARAMETERS = [
 ] as const;
 export type Parameter = (typeof PARAMETERS)[number];
 
-/** Offset of the memory's address within the parameters; MATMUL_BYTES is the offset after the spill slots. */
+/**
+ * Offset of the memory's address within the parameters, and of the spill slots; MATMUL_BYTES is the offset after those of
+ * both kinds of machine code.
+ */
 export const BASE_OFFSET = 8 * Math.ceil(PARAMETERS.length / 2);
-export const MATMUL_BYTES = 128;
+export const SPILL_OFFSET = BASE_OFFSET + 8;
+export const MATMUL_BYTES = 160;
 
 const SPILL = { panels: 64, bGroup: 72, cGroup: 80, tiles: 88, aTile: 96, k: 104, aPart: 112, cPart: 120 } as const;
 
@@ -65,7 +69,9 @@ const C_ROW: Register = "r14"; // r15 holds three times this
 const C_ROW3: Register = "r15";
 const SAVED: readonly Register[] = ["rbx", "rbp", "r12", "r13", "r14", "r15"];
 
-const word = (name: Parameter): Memory => ({ base: PARAMS, offset: 4 * PARAMETERS.indexOf(name) });
+/** Memory operand of a parameter; the address of the parameters is in rdi. */
+export const matmulWord = (name: Parameter): Memory => ({ base: PARAMS, offset: 4 * PARAMETERS.indexOf(name) });
+const word = matmulWord;
 const spill = (name: keyof typeof SPILL): Memory => ({ base: PARAMS, offset: SPILL[name] });
 const memoryAddress: Memory = { base: PARAMS, offset: BASE_OFFSET };
 

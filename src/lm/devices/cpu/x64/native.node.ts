@@ -1,9 +1,12 @@
 // Maps machine code into executable memory under Node, once for all devices of a thread.
 import { createRequire } from "node:module";
-import { Assembler } from "./assembler.ts";
 import { type Bound, bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
+import { assembleCanRun } from "./can-run.ts";
 import { assembleRunCommands, ENTRY_BYTES, LIST_OFFSET, PARAMETERS_BYTES } from "./command-list.ts";
-import { assembleMatmul, BASE_OFFSET } from "./matmul.ts";
+import { fastestCode } from "./fastest.ts";
+import { INSTRUCTION_SETS, type InstructionSet } from "./instruction-set.ts";
+import { BASE_OFFSET } from "./matmul.ts";
+import { assembleMatmulFor, K_BLOCK } from "./matmul-for.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
 /** Mapped machine code, and the koffi instance that calls it. */
@@ -12,8 +15,8 @@ export interface Native {
   readonly code: NativeCode;
 }
 
-const FUNCTIONS: Record<NativeFunction, () => Uint8Array> = {
-  matmul: assembleMatmul,
+const FUNCTIONS: Record<NativeFunction, (set: InstructionSet) => Uint8Array> = {
+  matmul: assembleMatmulFor,
   runCommands: assembleRunCommands,
   swiGlu: assembleSwiGlu,
   swiGluBackward: assembleSwiGluBackward,
@@ -21,12 +24,25 @@ const FUNCTIONS: Record<NativeFunction, () => Uint8Array> = {
 
 const [READ_WRITE, READ_EXECUTE, PRIVATE_ANONYMOUS] = [3, 5, 0x22];
 
-let mapped: Native | null | undefined;
+const mapped = new Map<InstructionSet, Native | null>();
+let fastest: InstructionSet | null | undefined;
 
-/** The mapped code; null if this machine cannot run it or koffi is missing. */
-export function nativeCode(): Native | null {
-  if (mapped === undefined) mapped = mapCode();
-  return mapped;
+/** The mapped code for an instruction set; null if this machine cannot run it or koffi is missing. */
+export function nativeCode(set: InstructionSet | null = fastestSet()): Native | null {
+  if (set === null) return null;
+  if (!mapped.has(set)) mapped.set(set, mapCode(set));
+  return mapped.get(set)!;
+}
+
+/**
+ * The instruction set whose matmul is fastest here, measured once in about two milliseconds: some processors execute
+ * 512 bits in two halves or at a lower frequency. Null if there is none. Results have the same bits with any of them.
+ */
+function fastestSet(): InstructionSet | null {
+  if (fastest !== undefined) return fastest;
+  const codes = INSTRUCTION_SETS.flatMap((set) => nativeCode(set) ?? []);
+  fastest = codes.length > 1 ? fastestCode(codes) : (codes[0]?.code.instructionSet ?? null);
+  return fastest;
 }
 
 /**
@@ -46,14 +62,14 @@ export function bindingText({ code }: Native): string {
   return `(memory) => (${bindNative})(${koffi}, memory, ${JSON.stringify(code)})`;
 }
 
-function mapCode(): Native | null {
+function mapCode(set: InstructionSet): Native | null {
   if (process.platform !== "linux" || process.arch !== "x64") return null;
   if ("Deno" in globalThis || process.versions.bun) return null; // koffi supports Node only
   try {
     const koffi = createRequire(import.meta.url)("koffi") as Foreign;
     const { bytes, starts } = concatenate([
-      assembleCanRun(),
-      ...Object.values(FUNCTIONS).map((assemble) => assemble()),
+      assembleCanRun(set),
+      ...Object.values(FUNCTIONS).map((assemble) => assemble(set)),
     ]);
     const address = mapBytes(koffi, bytes);
     const canRun = koffi.decode(address, koffi.proto("int ()")) as unknown as () => number;
@@ -61,7 +77,9 @@ function mapCode(): Native | null {
     const addresses = Object.keys(FUNCTIONS).map((name, i) => [name, Number(address) + starts[i + 1]!]);
     const functions = Object.fromEntries(addresses) as NativeCode["functions"];
     const code = {
+      instructionSet: set,
       functions,
+      kBlock: K_BLOCK[set],
       baseOffset: BASE_OFFSET,
       listOffset: LIST_OFFSET,
       entryBytes: ENTRY_BYTES,
@@ -101,38 +119,4 @@ function mapBytes(koffi: Foreign, bytes: Uint8Array): bigint {
   if (protect(...([address, bytes.length, READ_EXECUTE] as never[])) !== 0)
     throw new Error("memory cannot be made executable");
   return address;
-}
-
-/** Assembles `int canRun()`: 1 if the processor has AVX2 and FMA and the system saves the ymm registers. */
-export function assembleCanRun(): Uint8Array<ArrayBuffer> {
-  const asm = new Assembler();
-  const no = asm.label();
-  const has = (register: "rax" | "rbx" | "rcx", bits: number) => {
-    asm.and(register, bits);
-    asm.cmp(register, bits);
-    asm.jne(no);
-  };
-  asm.push("rbx");
-  asm.mov("rax", 0);
-  asm.cpuid();
-  asm.cmp("rax", 7); // the highest leaf
-  asm.jl(no);
-  asm.mov("rax", 1);
-  asm.cpuid();
-  has("rcx", (1 << 12) | (1 << 27) | (1 << 28)); // FMA, XGETBV, AVX
-  asm.mov("rax", 7);
-  asm.mov("rcx", 0);
-  asm.cpuid();
-  has("rbx", 1 << 5); // AVX2
-  asm.mov("rcx", 0);
-  asm.xgetbv();
-  has("rax", 6); // xmm and ymm state enabled
-  asm.mov("rax", 1);
-  asm.pop("rbx");
-  asm.ret();
-  asm.bind(no);
-  asm.mov("rax", 0);
-  asm.pop("rbx");
-  asm.ret();
-  return asm.finish();
 }

@@ -13,17 +13,20 @@ import { forestLayout } from "../../../model/layout.ts";
 import type { HeadShape, Weight } from "../../device.ts";
 import { type CpuDevice, createCpuDevice } from "../device.ts";
 import { createCpu } from "../start.node.ts";
+import { INSTRUCTION_SETS } from "./instruction-set.ts";
 import { bindFromText, nativeCode } from "./native.node.ts";
 
 const can = nativeCode() !== null;
-if (!can) console.warn("this machine cannot run our machine code: its tests are skipped");
+for (const set of INSTRUCTION_SETS) {
+  if (!nativeCode(set)) console.warn(`this machine cannot run our machine code for ${set}: its tests are skipped`);
+}
 
-describe.skipIf(!can)("machine code", () => {
+describe.each(INSTRUCTION_SETS.filter((set) => nativeCode(set)))("machine code for %s", (set) => {
   let reference: CpuDevice;
   let devices: CpuDevice[];
   beforeAll(() => {
     reference = createCpu({ threads: 1, native: false });
-    devices = [1, 2, 3].map((threads) => createCpu({ threads, native: true }));
+    devices = [1, 2, 3].map((threads) => createCpu({ threads, native: set }));
   });
   afterAll(() => {
     for (const device of [reference, ...devices]) device.close();
@@ -32,6 +35,7 @@ describe.skipIf(!can)("machine code", () => {
   test("a device says whether it is used, and its variant is the same", () => {
     expect(reference.native).toBe(false);
     expect(devices.map(({ native }) => native)).toEqual([true, true, true]);
+    expect([reference, ...devices].map(({ instructionSet }) => instructionSet)).toEqual([null, set, set, set]);
     expect(devices[0]!.variant).toBe(reference.variant);
     const plain = createCpu({ threads: 1, simd: "plain" });
     expect(plain.native).toBe(false); // plain SIMD rounds twice and gives other bits
@@ -184,7 +188,7 @@ describe.skipIf(!can)("machine code", () => {
   });
 
   test("a worker that cannot bind the code does its share in WebAssembly, to the same bits", () => {
-    const native = nativeCode()!;
+    const native = nativeCode(set)!;
     for (const threads of [2, 3]) {
       const device = createCpuDevice({
         threads,
@@ -205,7 +209,7 @@ describe.skipIf(!can)("machine code", () => {
   });
 
   test("falls back to WebAssembly if binding fails or gives other bits", () => {
-    const native = nativeCode()!;
+    const native = nativeCode(set)!;
     const broken = createCpuDevice({
       native() {
         throw new Error("no");
@@ -226,7 +230,7 @@ describe.skipIf(!can)("machine code", () => {
   });
 
   test("the very end of memory is accessible", () => {
-    const device = createCpu({ threads: 1, native: true });
+    const device = createCpu({ threads: 1, native: set });
     const columns = 4096;
     const value = device.alloc("f32", 8 * columns);
     device.fill(value, 1);
@@ -248,7 +252,7 @@ describe.skipIf(!can)("machine code", () => {
   });
 
   test.each([1, 3])("memory that grew stays accessible, %i threads", (threads) => {
-    const device = createCpu({ threads, native: true });
+    const device = createCpu({ threads, native: set });
     const matmul = () =>
       device.scope(() => {
         const value = device.alloc("f32", 64);
@@ -280,19 +284,22 @@ describe.skipIf(!can)("machine code", () => {
   });
 });
 
-test("SQLENV_NATIVE=0 disables machine code", async () => {
+test("SQLENV_NATIVE disables machine code or chooses its instruction set", async () => {
   const start = new URL("../../../../../dist/lm/devices/cpu/start.node.js", import.meta.url);
   const script = `
     import { createCpu } from ${JSON.stringify(start.href)};
     const device = createCpu({ threads: 2 });
-    console.log(device.native);`;
+    console.log(device.native, device.instructionSet);`;
   const run = promisify(execFile);
   const ask = async (value: string) => {
     const env = { ...process.env, SQLENV_NATIVE: value };
     return (await run(process.execPath, ["--input-type=module", "--eval", script], { env, timeout: 30_000 })).stdout;
   };
-  expect((await ask("0")).trim()).toBe("false");
-  expect((await ask("1")).trim()).toBe(String(can));
+  expect((await ask("0")).trim()).toBe("false null");
+  expect((await ask("1")).trim()).toMatch(can ? /^true avx(2|512)$/ : /^false null$/);
+  for (const set of INSTRUCTION_SETS) {
+    if (nativeCode(set)) expect((await ask(set)).trim()).toBe(`true ${set}`);
+  }
 });
 
 /** Formats bits as text, so that −0 and 0 differ and NaN equals itself. */
