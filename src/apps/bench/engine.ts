@@ -138,7 +138,7 @@ export async function benchEngine(
 ): Promise<EngineBench> {
   const config = ENGINE_MODELS[name]!;
   const device = makeDevice();
-  const engine = new LocalEngine(randomModel(device, config));
+  const engine = randomEngine(device, config);
   try {
     onProgress("matmul");
     const gemm = measureGemm(device, config);
@@ -175,7 +175,8 @@ export async function benchEngine(
 
 const NO_SCALING: Scaling = { training_by_sequences: {}, training_by_length: {}, decode_ms_by_turns: {} };
 
-function randomModel(device: CpuDevice, config: ModelConfig) {
+/** An engine with random weights. */
+export function randomEngine(device: CpuDevice, config: ModelConfig): LocalEngine {
   const model = createModel(device, config, { trains: true });
   const r = random("bench engine");
   for (const { shape, value } of model.tensors) {
@@ -183,7 +184,7 @@ function randomModel(device: CpuDevice, config: ModelConfig) {
     device.write(value, data);
   }
   parametersChanged(model);
-  return model;
+  return new LocalEngine(model);
 }
 
 /** The weights of a layer, as [name, outputs, inputs]. */
@@ -230,7 +231,7 @@ function measureGemm(device: CpuDevice, config: ModelConfig) {
 }
 
 /** Makes contexts of random tokens; groups of `group` contexts share their first `shared` tokens. */
-function contexts(engine: LocalEngine, count: number, length: number, shared = 0, group = count): number[][] {
+export function contexts(engine: LocalEngine, count: number, length: number, shared = 0, group = count): number[][] {
   const r = random("contexts", count, length, shared);
   const draw = (n: number) => Array.from({ length: n }, () => r.int(1, engine.model.config.vocab_size - 1));
   let prompt: number[] = [];

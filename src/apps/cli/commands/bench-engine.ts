@@ -9,6 +9,7 @@ import { UsageError } from "../../../errors.ts";
 import { createCpu } from "../../../lm/devices/cpu/start.node.ts";
 import { configToJson } from "../../../lm/model/config.ts";
 import { benchEngine, ENGINE_MODELS, ENGINE_SPEC, type EngineBench, layerMatmuls } from "../../bench/engine.ts";
+import { benchKernels, type KernelProfile } from "../../bench/kernels.ts";
 import { type Measurement, measurementNow } from "../../bench/measurement.node.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import { countFromOne, drawTable, formatBytes, formatNumber, output } from "../terminal/output.ts";
@@ -19,6 +20,7 @@ interface Options {
   readonly threads: number;
   readonly peer?: string;
   readonly quick?: boolean;
+  readonly kernels?: boolean;
 }
 
 /** --peer, here and in `bench cuda`. */
@@ -41,19 +43,28 @@ export function engineCommand(): Command {
     .option("--threads <number>", "CPU threads, also of the peer", countFromOne("--threads"), 2)
     .option("--peer <python>", PEER)
     .option("--quick", "skip the scaling tables and 128 sequences")
+    .option("--kernels", "instead: each kernel's share of the time, and how busy the threads are")
     .option("--json", JSON_OUTPUT)
-    .action(async ({ json, model, threads, peer, quick = false }: Options) => {
+    .action(async ({ json, model, threads, peer, quick = false, kernels }: Options) => {
       const out = output({ json });
       const measured = measurementNow();
+      for (const name of model) checkSize(name);
+      if (kernels) {
+        const profiles = [];
+        for (const name of model) {
+          const workloads = await benchKernels(
+            name,
+            (observe) => createCpu({ threads, observe }),
+            (what) => out.progress(`${name}: ${what}`),
+          );
+          out.line(describeKernels(name, threads, workloads));
+          profiles.push({ model: name, threads, workloads });
+        }
+        out.result({ models: profiles, measured });
+        return;
+      }
       const results = [];
       for (const name of model) {
-        if (!(name in ENGINE_MODELS)) {
-          throw new UsageError({
-            what: "no such model size",
-            value: name,
-            remedy: `use ${Object.keys(ENGINE_MODELS).join(" or ")}`,
-          });
-        }
         const ours = await benchEngine(name, () => createCpu({ threads }), {
           quick,
           onProgress: (what) => out.progress(`${name}: ${what}`),
@@ -66,6 +77,12 @@ export function engineCommand(): Command {
       }
       out.result(results.length === 1 ? { ...results[0], measured } : { models: results, measured });
     });
+}
+
+function checkSize(name: string): void {
+  if (name in ENGINE_MODELS) return;
+  const remedy = `use ${Object.keys(ENGINE_MODELS).join(" or ")}`;
+  throw new UsageError({ what: "no such model size", value: name, remedy });
 }
 
 function runPeer(python: string, name: string, threads: number): Peer {
@@ -204,4 +221,32 @@ function describe(
     ),
     "",
   ].join("\n");
+}
+
+const SMALLEST_SHARE = 0.005;
+
+function describeKernels(name: string, threads: number, profiles: readonly KernelProfile[]): string {
+  const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+  const tables = profiles.map(({ workload, tokens_per_s, kernels, outside, busy }) => {
+    const shown = kernels.filter(({ share }) => share >= SMALLEST_SHARE);
+    const others = kernels.filter(({ share }) => share < SMALLEST_SHARE).reduce((sum, { share }) => sum + share, 0);
+    return [
+      `${workload}: ${formatNumber(Math.round(tokens_per_s))} tokens/s, threads busy ${percent(busy)}`,
+      drawTable(
+        ["kernel", "calls", "ms", "share", "threads busy"],
+        [
+          ...shown.map(({ kernel, calls, ms, share, busy }) => [
+            kernel,
+            calls,
+            ms.toFixed(2),
+            percent(share),
+            percent(busy),
+          ]),
+          ["other kernels", "", "", percent(others), ""],
+          ["outside of kernels", "", "", percent(outside), percent(1 / threads)],
+        ],
+      ),
+    ].join("\n");
+  });
+  return [`${name}, ${threads} threads`, ...tables].join("\n\n");
 }

@@ -280,3 +280,18 @@ describe("the next tokens of samples with a common prefix", () => {
     for (const device of [...devices, plain]) device.close();
   });
 });
+
+test.each([1, 2])("each kernel is observed with its time and the work of %i threads", (threads) => {
+  const seen: string[] = [];
+  const observe = (kernel: string, seconds: number, worked: number) => {
+    expect(seconds).toBeGreaterThan(0);
+    expect(worked).toBeGreaterThan(0);
+    seen.push(kernel);
+  };
+  withDevice({ threads, observe }, (device) => {
+    const [x, y] = [device.alloc("f32", 64), device.alloc("f32", 64)];
+    device.addTo(x, y);
+    device.swiGlu(x, y, 2, 16);
+  });
+  expect(seen).toEqual(["addTo", "swiGlu"]);
+});

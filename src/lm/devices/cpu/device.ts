@@ -16,10 +16,19 @@ import type {
 import { CPU_CHUNK_LOGITS, type HeadKernels, LmHead } from "../lm-head.ts";
 import { createAllocator } from "./allocator.ts";
 import { KERNELS } from "./kernels.generated.ts";
-import { type KernelExports, type StartWorker, singleThread, startThreadPool, type ThreadPool } from "./thread-pool.ts";
+import {
+  type KernelExports,
+  type ObserveKernel,
+  type StartWorker,
+  singleThread,
+  startThreadPool,
+  type ThreadPool,
+} from "./thread-pool.ts";
 import type { Bound } from "./x64/bind.ts";
 import type { InstructionSet } from "./x64/instruction-set.ts";
 import { sameBits } from "./x64/self-check.ts";
+
+export type { ObserveKernel } from "./thread-pool.ts";
 
 export interface CpuOptions {
   /** @default 1 */
@@ -32,6 +41,8 @@ export interface CpuOptions {
    * Machine-code kernels that replace WebAssembly ones of the same names; used only if a self-check finds equal bits.
    */
   readonly native?: ((memory: WebAssembly.Memory) => Bound) | null;
+  /** Called after every kernel with its times. */
+  readonly observe?: ObserveKernel;
 }
 
 export interface CpuDevice extends Device {
@@ -52,7 +63,7 @@ const LIST = 1_024; // floats in a thread's command list, as in wasm/host-comman
 const GROW_STEP = 256; // minimum pages to grow by, since growing is slow
 
 /** Creates a CPU device; start.node.ts adds threads under Node. */
-export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuOptions = {}): CpuDevice {
+export function createCpuDevice({ threads = 1, simd, startWorker, native, observe }: CpuOptions = {}): CpuDevice {
   const shared = startWorker !== undefined && threads > 1;
   const { module, variant } = compile(simd, shared);
   const memory = new WebAssembly.Memory({ initial: 2, maximum: MAX_PAGES, shared });
@@ -69,8 +80,8 @@ export function createCpuDevice({ threads = 1, simd, startWorker, native }: CpuO
   if (!isNative) useHost!(0);
   const kernels = isNative ? { ...wasm, ...bound.kernels } : wasm;
   const pool = shared
-    ? startThreadPool(threads, module, memory, kernels, startWorker, isNative)
-    : singleThread(kernels);
+    ? startThreadPool(threads, module, memory, kernels, startWorker, { native: isNative, observe })
+    : singleThread(kernels, observe);
   return new Cpu(memory, pool, variant, isNative ? bound.instructionSet : null);
 }
 

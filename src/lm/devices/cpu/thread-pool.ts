@@ -20,6 +20,9 @@ export interface WorkerHandle {
   isAlive?(id: number): boolean;
 }
 
+/** Called after every kernel: its seconds, and how many of them the threads worked, summed over the threads. */
+export type ObserveKernel = (kernel: string, seconds: number, worked: number) => void;
+
 export type StartWorker = (source: string, data: unknown) => WorkerHandle;
 
 // Indices into the shared control array.
@@ -33,12 +36,15 @@ const MAX_ARGS = 32;
 const SPINS = 4_000; // about 30 µs: longer than the gaps within a step, short enough for shared cores
 
 /** Creates a pool of one thread: kernels run in the caller. */
-export function singleThread(exports: KernelExports): ThreadPool {
-  return {
-    size: 1,
-    run: (kernel, ...args) => exports[kernel]!(...args, 0, 1),
-    close: () => {},
+export function singleThread(exports: KernelExports, observe?: ObserveKernel): ThreadPool {
+  const run = (kernel: string, ...args: number[]) => exports[kernel]!(...args, 0, 1);
+  const observed = (kernel: string, ...args: number[]) => {
+    const start = performance.now();
+    run(kernel, ...args);
+    const seconds = (performance.now() - start) / 1000;
+    observe!(kernel, seconds, seconds);
   };
+  return { size: 1, run: observe ? observed : run, close: () => {} };
 }
 
 /**
@@ -51,15 +57,27 @@ export function startThreadPool(
   memory: WebAssembly.Memory,
   exports: KernelExports,
   startWorker: StartWorker,
-  native = false,
+  { native = false, observe }: { readonly native?: boolean; readonly observe?: ObserveKernel | undefined } = {},
 ): ThreadPool {
-  if (size === 1) return singleThread(exports);
+  if (size === 1) return singleThread(exports, observe);
   const control = new Int32Array(new SharedArrayBuffer(4 * (FIRST_STATE + size)));
   const args = new Float64Array(new SharedArrayBuffer(8 * MAX_ARGS));
+  const worked = observe && new Float64Array(new SharedArrayBuffer(8 * size)); // milliseconds of each part
   const names = Object.keys(exports);
   const indices = new Map(names.map((name, i) => [name, i]));
   const workers = Array.from({ length: size - 1 }, (_, i) =>
-    startWorker(WORKER, { module, memory, control, args, names, part: i + 1, parts: size, spins: SPINS, native }),
+    startWorker(WORKER, {
+      module,
+      memory,
+      control,
+      args,
+      names,
+      part: i + 1,
+      parts: size,
+      spins: SPINS,
+      native,
+      worked,
+    }),
   );
 
   const dispatch = (kernel: number, values: readonly number[]) => {
@@ -96,6 +114,7 @@ export function startThreadPool(
     run(kernel, ...values) {
       if (closed) throw new Error("the device is closed"); // no worker would answer
       if (lost) throw lost;
+      const start = worked ? performance.now() : 0;
       dispatch(indices.get(kernel)!, values);
       let failure: { readonly error: unknown } | undefined;
       try {
@@ -103,12 +122,14 @@ export function startThreadPool(
       } catch (error) {
         failure = { error };
       }
+      if (worked) worked[0] = performance.now() - start;
       // The other threads write to the same memory: wait until they are done, even after a failure here.
       for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
         if (++spin > SPINS && Atomics.wait(control, REMAINING, left, SLICE_MS) === "timed-out") checkThreads();
       }
       if (failure) throw failure.error;
       if (Atomics.load(control, FAILED) !== 0) throw new Error(`a thread failed in kernel ${kernel}`);
+      if (worked) observe!(kernel, (performance.now() - start) / 1000, worked.reduce((sum, ms) => sum + ms, 0) / 1000);
     },
     close() {
       if (closed) return;
@@ -130,7 +151,7 @@ async function serve(data, bind, id = 1) {
     throw error;
   }
 }
-async function serveKernels({ module, memory, control, args, names, part, parts, spins, native }, bind, id) {
+async function serveKernels({ module, memory, control, args, names, part, parts, spins, native, worked }, bind, id) {
   const abort = () => { throw new Error("kernel aborted"); };
   let bound;
   try {
@@ -145,11 +166,13 @@ async function serveKernels({ module, memory, control, args, names, part, parts,
     for (let spin = 0; Atomics.load(control, 0) === seen; ) if (++spin > spins) Atomics.wait(control, 0, seen);
     seen = Atomics.load(control, 0);
     if (control[2] < 0) return;
+    const start = worked && performance.now();
     try {
       kernels[control[2]](...args.subarray(0, control[3]), part, parts);
     } catch {
       Atomics.store(control, 4, 1); // the caller throws; if this thread died instead, it would wait forever
     }
+    if (worked) worked[part] = performance.now() - start;
     if (Atomics.sub(control, 1, 1) === 1) Atomics.notify(control, 1);
   }
 }
