@@ -26,6 +26,12 @@ export interface NativeCode {
   readonly parametersBytes: number;
 }
 
+/** Mapped machine code, and the koffi instance that calls it. */
+export interface Native {
+  readonly koffi: Foreign;
+  readonly code: NativeCode;
+}
+
 /** Kernels that replace a module's kernels of the same names, and the functions that its other kernels import. */
 export interface Bound {
   readonly instructionSet: InstructionSet;

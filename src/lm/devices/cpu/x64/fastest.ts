@@ -1,8 +1,8 @@
 // Chooses among mapped codes by measuring their matmuls.
 
+import type { Native } from "./bind.ts";
 import type { InstructionSet } from "./instruction-set.ts";
 import { PARAMETERS } from "./matmul.ts";
-import type { Native } from "./native.node.ts";
 
 const [ROWS, K, PANELS] = [96, 256, 8];
 const ROUNDS = 12; // 30 to 60 µs each

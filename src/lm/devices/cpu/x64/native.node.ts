@@ -1,6 +1,6 @@
 // Maps machine code into executable memory under Node, once for all devices of a thread.
 import { createRequire } from "node:module";
-import { type Bound, bindNative, type Foreign, type NativeCode, type NativeFunction } from "./bind.ts";
+import { type Bound, bindNative, type Foreign, type Native, type NativeCode, type NativeFunction } from "./bind.ts";
 import { assembleCanRun } from "./can-run.ts";
 import { assembleRunCommands, ENTRY_BYTES, LIST_OFFSET, PARAMETERS_BYTES } from "./command-list.ts";
 import { fastestCode } from "./fastest.ts";
@@ -8,12 +8,6 @@ import { INSTRUCTION_SETS, type InstructionSet } from "./instruction-set.ts";
 import { BASE_OFFSET } from "./matmul.ts";
 import { assembleMatmulFor, K_BLOCK } from "./matmul-for.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
-
-/** Mapped machine code, and the koffi instance that calls it. */
-export interface Native {
-  readonly koffi: Foreign;
-  readonly code: NativeCode;
-}
 
 const FUNCTIONS: Record<NativeFunction, (set: InstructionSet) => Uint8Array> = {
   matmul: assembleMatmulFor,
