@@ -1,7 +1,6 @@
 // Callbacks of a training.
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { GRPOConfig } from "./config.ts";
-import { DECODINGS, EVALUATION_SPLITS } from "./evaluate-model.ts";
 import type { EpisodeLine, Evaluation, MetricLine, TimingLine, Warning } from "./run/records.ts";
 import type { TrainerState } from "./run/store.ts";
 
@@ -46,23 +45,4 @@ export async function notify<E extends TrainerEvent>(
     const method = callback[event] as ((view: TrainingView, ...details: unknown[]) => unknown) | undefined;
     await method?.call(callback, view, ...details);
   }
-}
-
-/** An evaluation as a line of metrics.jsonl. */
-export function evaluationMetrics(step: number, evaluation: Evaluation): MetricLine {
-  const line: Record<string, number> & { step: number } = { step };
-  for (const split of EVALUATION_SPLITS) {
-    for (const decoding of DECODINGS) {
-      const { episodes, success_rate, success_ci, mean_reward, mean_steps } = evaluation[split][decoding];
-      if (success_rate === null) continue;
-      const name = `eval_${split}/${decoding}`;
-      line[`${name}/episodes`] = episodes;
-      line[`${name}/success_rate`] = success_rate;
-      line[`${name}/success_ci_low`] = success_ci?.[0] ?? 0;
-      line[`${name}/success_ci_high`] = success_ci?.[1] ?? 1;
-      line[`${name}/reward`] = mean_reward ?? 0;
-      line[`${name}/steps`] = mean_steps ?? 0;
-    }
-  }
-  return line;
 }

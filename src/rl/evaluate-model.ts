@@ -13,7 +13,7 @@ import { batchingOf, type GRPOConfig } from "./config.ts";
 import type { Environment, EpisodePurpose, Task, TaskSplit } from "./environment.ts";
 import { evaluationConfig, modelPolicy } from "./model-policy.ts";
 import { playTask } from "./rollout.ts";
-import type { Decoding, Evaluation, EvaluationSplit } from "./run/records.ts";
+import type { Decoding, Evaluation, EvaluationSplit, MetricLine } from "./run/records.ts";
 import type { SamplingModel } from "./trainable-model.ts";
 
 /** Concurrent episodes that fill a batch. */
@@ -186,4 +186,23 @@ export async function previewEpisodes(
     seed,
   });
   return playConcurrently(sampleRounds(tasks, { episodes, seed }), open, { concurrency: episodes });
+}
+
+/** An evaluation as a line of metrics.jsonl. */
+export function evaluationMetrics(step: number, evaluation: Evaluation): MetricLine {
+  const line: Record<string, number> & { step: number } = { step };
+  for (const split of EVALUATION_SPLITS) {
+    for (const decoding of DECODINGS) {
+      const { episodes, success_rate, success_ci, mean_reward, mean_steps } = evaluation[split][decoding];
+      if (success_rate === null) continue;
+      const name = `eval_${split}/${decoding}`;
+      line[`${name}/episodes`] = episodes;
+      line[`${name}/success_rate`] = success_rate;
+      line[`${name}/success_ci_low`] = success_ci?.[0] ?? 0;
+      line[`${name}/success_ci_high`] = success_ci?.[1] ?? 1;
+      line[`${name}/reward`] = mean_reward ?? 0;
+      line[`${name}/steps`] = mean_steps ?? 0;
+    }
+  }
+  return line;
 }

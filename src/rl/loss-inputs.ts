@@ -152,27 +152,3 @@ export function policySpec(
 function isOffPolicy(config: GRPOConfig, { slices }: Batching): boolean {
   return config.num_iterations > 1 || slices > 1;
 }
-
-/** |log π as sampled − log π as learned|: mean and maximum, under TRL's names. */
-export function samplingMismatch(
-  { episodes }: RolloutBatch,
-  data: readonly Datum[],
-  learned: readonly ArrayLike<number>[],
-): Record<string, number> {
-  let [sum, max, count] = [0, 0, 0];
-  const at = new Map<number, number>();
-  for (const [d, { sequence, weights }] of data.entries()) {
-    const s = at.get(sequence!) ?? 0;
-    at.set(sequence!, s + 1);
-    const { logprobs } = episodes[sequence!]!.segments[s]!;
-    for (let t = 0; t < weights.length; t++) {
-      if (weights[t] === 0) continue; // not computed
-      const difference = Math.abs(learned[d]![t]! - logprobs[t]!);
-      sum += difference;
-      max = Math.max(max, difference);
-      count++;
-    }
-  }
-  const name = "sampling/sampling_logp_difference";
-  return count === 0 ? {} : { [`${name}/mean`]: sum / count, [`${name}/max`]: max };
-}

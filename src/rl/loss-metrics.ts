@@ -1,6 +1,8 @@
 // Metrics logged with a policy loss: entropy, KL and how often ratios were clipped, under TRL's names.
+import type { Datum } from "../lm/engine/index.ts";
 import type { PartMetrics } from "../lm/engine/learning/loss.ts";
 import type { PolicyOptions } from "./loss-options.ts";
+import type { RolloutBatch } from "./rollout-batch.ts";
 
 /** Whether the ratio left its interval in the direction that the advantage pushes it: 1 or 0 for each side. */
 export interface Clipped {
@@ -106,4 +108,28 @@ export function mergePolicyMetrics(
     }
   }
   return merged;
+}
+
+/** |log π as sampled − log π as learned|: mean and maximum, under TRL's names. */
+export function samplingMismatch(
+  { episodes }: RolloutBatch,
+  data: readonly Datum[],
+  learned: readonly ArrayLike<number>[],
+): Record<string, number> {
+  let [sum, max, count] = [0, 0, 0];
+  const at = new Map<number, number>();
+  for (const [d, { sequence, weights }] of data.entries()) {
+    const s = at.get(sequence!) ?? 0;
+    at.set(sequence!, s + 1);
+    const { logprobs } = episodes[sequence!]!.segments[s]!;
+    for (let t = 0; t < weights.length; t++) {
+      if (weights[t] === 0) continue; // not computed
+      const difference = Math.abs(learned[d]![t]! - logprobs[t]!);
+      sum += difference;
+      max = Math.max(max, difference);
+      count++;
+    }
+  }
+  const name = "sampling/sampling_logp_difference";
+  return count === 0 ? {} : { [`${name}/mean`]: sum / count, [`${name}/max`]: max };
 }

@@ -98,6 +98,11 @@ export function promptTokens({ segments }: Episode): number {
   return segments[0]?.mask.indexOf(1) ?? 0;
 }
 
+/** Tokens of prompts and of what the model wrote. */
+export function playedTokens(episodes: readonly Episode[]): number {
+  return sum(episodes.map((episode) => promptTokens(episode) + episode.completion_tokens));
+}
+
 export interface EpisodeLineOptions {
   /** Optimizer step the batch is for, from 1. */
   readonly step: number;

@@ -34,41 +34,28 @@
 // Every random number is keyed by seed, purpose, batch, episode and position, so no generator state is saved: with the
 // weights, the optimizer state and the counters in TrainerState, a resumed training continues to the same bits.
 
-import { SqlEnvError, UsageError } from "../errors.ts";
+import { SqlEnvError } from "../errors.ts";
 import { bonusCoefficient, controlEntropy } from "./adaptive-entropy.ts";
 import { computeAdvantages } from "./advantages.ts";
-import {
-  type EventDetails,
-  evaluationMetrics,
-  notify,
-  type TrainerCallback,
-  type TrainerEvent,
-  type TrainingView,
-} from "./callbacks.ts";
+import { type EventDetails, notify, type TrainerCallback, type TrainerEvent, type TrainingView } from "./callbacks.ts";
 import { type Batching, batchingOf, type GRPOConfig, learningRateAt, stepsOf } from "./config.ts";
 import { warningsAt } from "./diagnostics.ts";
 import type { Environment, Task } from "./environment.ts";
-import { evaluateModel, previewEpisodes } from "./evaluate-model.ts";
-import {
-  computeLogprobs,
-  cutIntoSlices,
-  type Logprobs,
-  policySpec,
-  samplingMismatch,
-  selectData,
-} from "./loss-inputs.ts";
+import { evaluateModel, evaluationMetrics, previewEpisodes } from "./evaluate-model.ts";
+import { computeLogprobs, cutIntoSlices, type Logprobs, policySpec, selectData } from "./loss-inputs.ts";
+import { samplingMismatch } from "./loss-metrics.ts";
 import { added, meansOf, type Sums } from "./metrics.ts";
 import { checkRewards, type RewardFunction, rewardEnvironment, rewardName, score } from "./rewards.ts";
-import { episodeLines, learnedEpisodes, makeRolloutBatch, promptTokens, type RolloutBatch } from "./rollout-batch.ts";
-import type { Episode, EpisodeLine, Evaluation, MetricLine } from "./run/records.ts";
+import { episodeLines, learnedEpisodes, makeRolloutBatch, playedTokens, type RolloutBatch } from "./rollout-batch.ts";
+import type { EpisodeLine, Evaluation, MetricLine } from "./run/records.ts";
 import { INITIAL_STATE, MemoryStore, type ResumePoint, type RunStore, type TrainerState } from "./run/store.ts";
 import { type SampledBatch, sampleBatch } from "./sample-batch.ts";
+import { isEvaluationDue, isSaveDue, type TaskPool, taskPools } from "./schedule.ts";
 import { distill } from "./self-distillation.ts";
 import { type EnvironmentChoice, resolveEnvironment } from "./sql/resolve-environment.ts";
-import { easyTasks } from "./task-order.ts";
 import type { QueueState } from "./task-queue.ts";
 import { RolloutClock, StepClock } from "./timing.ts";
-import type { TrainableModel } from "./trainable-model.ts";
+import { checkTrainable, type TrainableModel } from "./trainable-model.ts";
 
 export interface TrainerOptions extends EnvironmentChoice {
   readonly model: TrainableModel;
@@ -103,9 +90,8 @@ export class GRPOTrainer {
   /** Optimizer steps of the whole training. */
   readonly total_steps: number;
   readonly #batching: Batching;
-  readonly #easy: readonly Task[];
-  /** Number of batches at the beginning that have easy tasks only. */
-  readonly #easyBatches: number;
+  /** The tasks that a batch draws from, by its number. */
+  readonly #poolAt: (batch: number) => TaskPool;
   readonly #rewardFuncs: readonly RewardFunction[];
   readonly #callbacks: readonly TrainerCallback[];
   readonly #lines: MetricLine[] = [];
@@ -130,19 +116,15 @@ export class GRPOTrainer {
     this.model = model;
     this.config = config;
     this.environment = resolveEnvironment(options);
-    const rewardFuncs = options.rewardFuncs ?? this.environment.rewardFuncs ?? [rewardEnvironment];
     this.store = store ?? new MemoryStore();
     this.tasks = this.environment.tasks("train");
     this.#batching = batchingOf(config);
-    const { slices, accumulations } = this.#batching;
-    this.#easyBatches = Math.ceil((config.easy_steps * accumulations) / (slices * config.num_iterations));
-    this.#easy = this.#easyBatches > 0 ? easyTasks(this.tasks, this.environment.name) : [];
-    if (this.#easy.length > 0) stepsOf(config, this.#easy.length); // throws if the easy tasks are too few for a batch
-    this.#rewardFuncs = rewardFuncs;
+    this.#poolAt = taskPools(this.tasks, config, this.#batching, this.environment.name);
+    this.#rewardFuncs = options.rewardFuncs ?? this.environment.rewardFuncs ?? [rewardEnvironment];
     this.#callbacks = callbacks;
     this.total_steps = stepsOf(config, this.tasks.length);
-    checkEngine(model, config);
-    checkRewards(rewardFuncs, config.reward_weights);
+    checkTrainable(model, config);
+    checkRewards(this.#rewardFuncs, config.reward_weights);
   }
 
   get state(): TrainerState {
@@ -156,6 +138,7 @@ export class GRPOTrainer {
 
   /** Trains to the end, or until aborted; resumes from the store's newest checkpoint if there is one. */
   async train({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<TrainOutput> {
+    const { config } = this;
     await this.#resume();
     await this.#notify("on_train_begin");
     await this.#warn({}); // warnings about the settings alone
@@ -163,7 +146,7 @@ export class GRPOTrainer {
     try {
       while (this.#state.step < this.total_steps) {
         await this.#evaluateWhenDue(signal);
-        await this.#saveWhenDue();
+        if (isSaveDue(config, this.#state, this.#saved)) await this.save();
         // Accumulated gradients are in no checkpoint: a step that has begun is finished before an interruption takes
         // effect, unless a reward function or the environment fails.
         if (this.#accumulated === 0) this.#resumePoint = { state: this.#state, logs: this.store.lengths() };
@@ -237,7 +220,7 @@ export class GRPOTrainer {
       model: this.model,
       config: this.config,
       batching: this.#batching,
-      ...this.#tasksAt(batches),
+      ...this.#poolAt(batches),
       index: batches,
       queue,
       expected: this.#keptShare,
@@ -250,17 +233,13 @@ export class GRPOTrainer {
     return batch;
   }
 
-  /** The tasks that a batch draws from, and the first batch that does. */
-  #tasksAt(index: number): { readonly tasks: readonly Task[]; readonly first: number } {
-    const isEasy = index < this.#easyBatches;
-    return isEasy ? { tasks: this.#easy, first: 0 } : { tasks: this.tasks, first: this.#easyBatches };
-  }
-
   /** Counts a batch's episodes and writes them to episodes.jsonl. */
   #logEpisodes(batch: RolloutBatch, reward_names: readonly string[], queue: QueueState | undefined): EpisodeLine[] {
     const { num_generations } = this.config;
-    this.#countEpisodes(batch.episodes, queue);
-    const options = { step: this.#state.step + 1, firstGroup: this.#groups, reward_names, num_generations };
+    const { step, episodes, tokens } = this.#state;
+    const counts = { episodes: episodes + batch.episodes.length, tokens: tokens + playedTokens(batch.episodes) };
+    this.#update({ ...(queue && { queue }), ...counts });
+    const options = { step: step + 1, firstGroup: this.#groups, reward_names, num_generations };
     const lines = episodeLines(batch, options);
     this.#groups += batch.episodes.length / num_generations;
     this.store.append("episodes.jsonl", ...lines);
@@ -335,7 +314,7 @@ export class GRPOTrainer {
 
     if (step % config.logging_steps === 0 || step === this.total_steps) {
       const epoch = queue
-        ? queue.position / this.#tasksAt(batches - 1).tasks.length
+        ? queue.position / this.#poolAt(batches - 1).tasks.length
         : batches / Math.floor(this.tasks.length / this.#batching.questions);
       const line: MetricLine = { step, epoch, num_tokens: tokens, ...meansOf(this.#state.since_log) };
       this.#update({ since_log: {} });
@@ -356,14 +335,11 @@ export class GRPOTrainer {
   }
 
   async #evaluateWhenDue(signal: AbortSignal | undefined): Promise<void> {
-    const { step, evaluated } = this.#state;
-    const { eval_steps, eval_at, eval_episodes: episodes } = this.config;
-    const isDue =
-      eval_steps > 0 &&
-      (passedMultiple(eval_steps, evaluated, step) || eval_at.some((at) => evaluated < at && at <= step));
-    if (!isDue || this.#accumulated > 0) return;
-    const evaluation = await evaluateModel(this.environment, this.model, this.config, { episodes, signal });
-    this.#update({ evaluated: step });
+    const { config, environment, model } = this;
+    const { eval_episodes: episodes } = config;
+    if (this.#accumulated > 0 || !isEvaluationDue(config, this.#state)) return;
+    const evaluation = await evaluateModel(environment, model, config, { episodes, signal });
+    this.#update({ evaluated: this.#state.step });
     await this.record(evaluation);
   }
 
@@ -371,10 +347,6 @@ export class GRPOTrainer {
   async record(evaluation: Evaluation): Promise<void> {
     this.#write(evaluationMetrics(this.#state.step, evaluation));
     await this.#notify("on_evaluate", evaluation);
-  }
-
-  async #saveWhenDue(): Promise<void> {
-    if (passedMultiple(this.config.save_steps, Math.max(0, this.#saved), this.#state.step)) await this.save();
   }
 
   /** Writes a checkpoint unless this step has one; while gradients are accumulated, of the point before them. */
@@ -399,17 +371,6 @@ export class GRPOTrainer {
     this.#saved = newest.state.step;
   }
 
-  /** Counts a scored batch and advances the queue. */
-  #countEpisodes(episodes: readonly Episode[], queue: QueueState | undefined): void {
-    const { episodes: count, tokens } = this.#state;
-    const added = episodes.map((episode) => promptTokens(episode) + episode.completion_tokens);
-    this.#update({
-      ...(queue && { queue }),
-      episodes: count + episodes.length,
-      tokens: added.reduce((sum, n) => sum + n, tokens),
-    });
-  }
-
   #update(change: Partial<TrainerState>): void {
     this.#state = { ...this.#state, ...change };
   }
@@ -432,14 +393,4 @@ export class GRPOTrainer {
       previewEpisodes(environment, model, config, { split, episodes, seed });
     await notify(this.#callbacks, event, { config, state, total_steps, play }, details);
   }
-}
-
-function checkEngine({ engine }: TrainableModel, { sync_ref_model }: GRPOConfig): void {
-  if (sync_ref_model && !engine.mixReference)
-    throw new UsageError({ what: "sync_ref_model needs an engine with mixReference; this one has none" });
-}
-
-/** Whether something done every n steps is due; a batch of several steps may pass over the exact one. */
-function passedMultiple(every: number, last: number, step: number): boolean {
-  return Math.floor(step / every) > Math.floor(last / every);
 }

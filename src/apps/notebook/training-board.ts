@@ -1,5 +1,5 @@
 // A training's live board in a notebook: one picture updated in place, and the newest episode below it.
-import { evaluationMetrics } from "../../rl/callbacks.ts";
+import { evaluationMetrics } from "../../rl/evaluate-model.ts";
 import type {
   EpisodeLine,
   Evaluation,

@@ -2,7 +2,8 @@
 import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { encodeTfEvent, type TfEvent } from "../../io/tfevents.ts";
-import { evaluationMetrics, type TrainerCallback } from "../callbacks.ts";
+import type { TrainerCallback } from "../callbacks.ts";
+import { evaluationMetrics } from "../evaluate-model.ts";
 import type { MetricLine } from "./records.ts";
 
 /**
