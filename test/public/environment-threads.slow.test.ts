@@ -45,7 +45,8 @@ describe("results do not depend on environment threads", () => {
   });
 });
 
-describe("a training continues", () => {
+// At the same time: a hanging thread is noticed after half a minute.
+describe.concurrent("a training continues", () => {
   const preload = new URL("../helpers/preload/environment-faults.mjs", import.meta.url).href;
   const train = (run: string, fault: string, { once, ...settings }: Settings = {}): Promise<Ran> =>
     sqlenv(place.args(run, { ...settings, "--environment-threads": 2 }), "", {
