@@ -1,12 +1,13 @@
 // Tries the package on other versions of Node: `npm run test:nodes`, or `npm run test:nodes -- 24` for some of them.
 // npm provides the binaries as packages; they go into node_modules/.cache and touch no lockfile. Each version runs the packed
-// package in an empty project (smoke.mjs), whose short training must write the same bytes as on the Node that runs this
-// script. The newest version, and versions named on the command line, also run the tests of parts that depend on the platform.
+// package in an empty project (smoke.mjs), whose short training must write the same bytes as this checkout's on the Node that
+// runs this script. The newest version, and versions named on the command line, also run the tests of parts that depend on the platform.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { hashesOf, TRAINING } from "./smoke-training.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(root, "node_modules/.cache/nodes");
@@ -55,6 +56,14 @@ function smoke(node, tarball) {
   return found;
 }
 
+/** What the same training writes here, from dist; test/project/package.slow.test.ts tries the package on this Node. */
+function trainHere(place) {
+  const run = join(place, "run");
+  const main = join(root, "dist/apps/cli/main.js");
+  execFileSync(process.execPath, [main, "train", ...TRAINING, "--output-dir", run], { cwd: place, stdio: "ignore" });
+  return { node: process.versions.node, ...hashesOf(run) };
+}
+
 function test(node) {
   const vitest = join(root, "node_modules/vitest/vitest.mjs");
   const { status } = spawnSync(node, [vitest, "run", ...TESTS], {
@@ -76,7 +85,7 @@ try {
     shell: process.platform === "win32",
   });
   const tarball = join(place, readdirSync(place)[0]);
-  const here = smoke(process.execPath, tarball);
+  const here = trainHere(place);
   for (const { major, node } of nodes) {
     if (node === null) {
       console.log(`Node ${major} could not be fetched (${packageName()}); not tried`);

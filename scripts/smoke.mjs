@@ -2,19 +2,13 @@
 // Imports from JavaScript and TypeScript, an episode on its server, a training by npx. Prints one JSON object: the Node it
 // ran on, and the hashes of what the training wrote.
 import { execFileSync, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { hashesOf, TRAINING } from "./smoke-training.mjs";
 
-/** The smallest training that still samples, learns and evaluates. */
-const TRAINING = [
-  ...["--max-steps", "2", "--per-device-train-batch-size", "4", "--gradient-accumulation-steps", "1"],
-  ...["--num-generations", "2", "--step-budget", "3", "--max-completion-length", "96", "--eval-steps", "0"],
-  ...["--final-eval-episodes", "1", "--comparison-episodes", "1", "--logging-steps", "1", "--threads", "2"],
-];
 /** Messages of Node and V8 themselves: warnings, unknown flags. */
 const NOISE = /^.*(?:\(node:\d+\)|Warning:|unrecognized flag).*$/m;
 
@@ -84,11 +78,6 @@ console.log(JSON.stringify([typeof env.reset({ seed: 7 }).question, budget]));
   equal(run(process.execPath, ["compiled/program.js"]).trim(), '["string",3]', "a program in TypeScript");
 }
 
-const hashOf = (file) =>
-  createHash("sha256")
-    .update(readFileSync(join(project, "run", file)))
-    .digest("hex");
-
 try {
   writeFileSync(join(project, "package.json"), `{"private": true, "type": "module"}\n`);
   const quiet = ["--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"];
@@ -107,8 +96,7 @@ try {
     node: process.versions.node,
     version: manifest.version,
     entry_points: entries.length,
-    metrics: hashOf("metrics.jsonl"),
-    model: hashOf("model/model.safetensors"),
+    ...hashesOf(join(project, "run")),
   };
   process.stdout.write(`${JSON.stringify(result)}\n`);
 } finally {
