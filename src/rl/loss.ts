@@ -283,7 +283,7 @@ function gammaWeights(
   };
 }
 
-/** DeepSeek-V3.2: masks bad tokens of an episode that the current model would hardly sample; good ones are kept. */
+/** Whether the current model would hardly sample this sequence: its tokens with negative advantages are then masked (DeepSeek-V3.2). */
 function hasDrifted(sequence: TokenSequence, { off_policy_mask_threshold }: PolicyOptions): boolean {
   const { logp, weights, old_logp } = sequence;
   if (off_policy_mask_threshold === null) return false;

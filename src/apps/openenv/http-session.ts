@@ -36,7 +36,7 @@ export function answerHttp(session: Session, verb: "reset" | "step" | "state", b
   }
 }
 
-/** Plain HTTP also has the envelope's `metadata`, null where there is none; sockets leave it out then. */
+/** OpenEnv's HTTP replies always have the key `metadata`; its socket messages leave it out when it is null. */
 function observed(envelope: Envelope): HttpReply {
   return ok({ ...envelope, metadata: null });
 }

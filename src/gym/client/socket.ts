@@ -94,7 +94,7 @@ export class Connection {
           reject(error);
         },
       };
-      // A full server says so before it is asked anything: that message is the reply to the first request.
+      // A server without a free slot sends its error at once: that message is the reply to the first request.
       if (this.#unsolicited !== undefined) this.#hear(this.#unsolicited);
       else this.#socket.send(text);
     });

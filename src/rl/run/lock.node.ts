@@ -56,7 +56,7 @@ export class RunLock {
     this.#timer = setInterval(() => this.#beat(), BEAT_MS).unref();
   }
 
-  /** Throws if another process has taken the lock over, since two writers would corrupt the run. A missing file was taken over and released. */
+  /** Throws if this process has lost the lock: two writers would corrupt the run. If the file is gone, the other process has ended already. */
   check(): void {
     const text = readText(this.#file);
     if (text === this.#text) return;

@@ -63,7 +63,7 @@ export function createSqlEnvironment({ data, config, environments }: SqlEnvironm
   };
 }
 
-/** The limits of environments for a purpose. */
+/** Step budget, rewards and rules of the environments for training episodes, for evaluations, and for other uses. */
 export function optionsFor(purpose: EpisodePurpose, config: GRPOConfig): EnvironmentOptions {
   if (purpose === "training") return trainingEnvironmentOptions(config);
   return environmentOptionsOf(purpose === "evaluation" ? evaluationConfig(config) : config);

@@ -25,8 +25,8 @@ export interface VerifierBench {
    */
   readonly ordered: { readonly golds: number; readonly cut_ties: number };
   /**
-   * Number of results (of gold, rewritten and mutated queries), and how many get different verdicts by `@last` and as a
-   * written answer.
+   * Number of results (of gold, rewritten and mutated queries), and how many of them get one verdict when written out and
+   * another when answered by `@last`, which stands for the last result.
    */
   readonly by_reference: { readonly tried: number; readonly differ: number };
   readonly tried: { readonly wrong: number; readonly right: number };

@@ -6,7 +6,7 @@ import type { CategoryColumn, DateColumn, NumberColumn } from "../spec.ts";
 import { columnName, isHeldOut, type NameStyle } from "./names.ts";
 import { categoryValues } from "./values.ts";
 
-/** What sampling a column needs: the world's random stream, vocabulary and naming style, and the kind of table. */
+/** What drawing a column takes: the world's random numbers, vocabulary and naming style, and the kind of table. */
 export interface Drawing {
   readonly r: Random;
   readonly words: Words;
@@ -16,14 +16,14 @@ export interface Drawing {
   readonly person: boolean;
 }
 
-/** Quantities with their own comparatives that apply to people, and only to people. */
+/** Quantities that people have; ONLY_OF_PEOPLE: that nothing else has. */
 const OF_PEOPLE = new Set(
   `age weight height stature salary wage pay income wealth strength speed score rating popularity fame courage wisdom
    experience wins goals votes accuracy efficiency reliability power`.split(/\s+/),
 );
 const ONLY_OF_PEOPLE = new Set("stature salary wage pay income wealth courage wisdom experience".split(" "));
 
-/** Events that happen to people, and only to people. */
+/** Events that happen to people; ONLY_TO_PEOPLE: to nothing else. */
 const TO_PEOPLE = new Set(
   `admitted appointed arrested born certified crowned discharged elected enrolled examined evaluated hired invited licensed
    named nominated promoted recruited registered rescued retired reviewed sighted suspended trained vaccinated visited`.split(

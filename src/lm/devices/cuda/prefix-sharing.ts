@@ -24,7 +24,7 @@ const GROWTH = 32; // tokens by which a row is expected to grow
 const STEPS_LEAST = 2; // minimum reads of KEYS per warp before another block is worth using
 const OPEN = 0x7fffffff;
 
-/** What the division depends on. */
+/** What the division of a batch into tiles and blocks depends on. */
 export interface SharingShape {
   /** Number of rows whose queries fit one tile. */
   readonly together: number;
@@ -58,13 +58,13 @@ function copiesAt(rows: number, shape: SharingShape): number {
   return HEADER + TASK * tiles * splits + JOB * mostJobs(rows, shape);
 }
 
-/** Upper bound on jobs: three per warp of a tile, plus one per unit; there are fewer than two units per row. */
+/** Upper bound on jobs: dividing the work gives each warp at most three, and each unit one more; there are at most two units per row. */
 function mostJobs(rows: number, shape: SharingShape): number {
   const { tiles, splits } = sharingCut(rows, shape);
   return 3 * NEXT_WARPS * tiles * splits + 2 * rows;
 }
 
-/** Consecutive ranges that some rows share. */
+/** A unit of work: consecutive ranges of tokens that the same rows see. */
 interface Unit {
   /** Index of the first range in the table of ranges. */
   readonly first: number;

@@ -76,7 +76,7 @@ function ropeFactorsIn(file: GgufFile, facts: GgufFacts): Float32Array | undefin
   throw facts.bad(`tensor ${ROPE_FACTORS} should be a short list of numbers`, `[${found.shape}]`);
 }
 
-/** Creates the tokenizer; rewords errors that name the files it would be saved as. */
+/** Creates the tokenizer; its errors name this file instead of tokenizer.json, which a GGUF model does not have. */
 function tokenizerOf(files: ConstructorParameters<typeof Tokenizer>[0], facts: GgufFacts): Tokenizer {
   try {
     return new Tokenizer(files);

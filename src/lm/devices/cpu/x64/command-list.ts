@@ -7,17 +7,18 @@ import { BASE_OFFSET, MATMUL_BYTES } from "./matmul.ts";
 import { assembleMatmulFor } from "./matmul-for.ts";
 import { assembleScoreGradients, assembleSoftmax } from "./softmax.ts";
 
-/** Offset, within the parameters, of the list's own offset in device memory; the number of entries follows. */
+/** Where the parameter block of `runCommands` has the list's offset in device memory; the number of entries follows. */
 export const LIST_OFFSET = MATMUL_BYTES;
 export const PARAMETERS_BYTES = MATMUL_BYTES + 8;
 
-export const ENTRY_BYTES = 64; // the parameters that precede the memory's address; the last word is the opcode
+/** Bytes between entries. An entry is a routine's 32-bit parameters, and its opcode in the last word before BASE_OFFSET. */
+export const ENTRY_BYTES = 64;
 const OPCODE_OFFSET = BASE_OFFSET - 4;
 
 /** Routines by opcode. */
 const ROUTINES = [assembleMatmulFor, assembleSoftmax, assembleScoreGradients] as const;
 
-const PARAMS: Register = "rdi"; // preserved by all routines, like the two registers below
+const PARAMS: Register = "rdi"; // all routines preserve it and the two registers below
 const ENTRY: Register = "rbx";
 const LEFT: Register = "r12";
 

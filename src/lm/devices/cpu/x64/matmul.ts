@@ -7,8 +7,8 @@ import { Assembler, type Label, type Memory, type Register, type Vector } from "
  * Parameters of one matmul, in order, as unsigned 32-bit words. `a`, `b` and `c` are offsets into the device's memory;
  * strides are in bytes: `aTile` between tiles of four rows of A, `aRow` between rows of a tile, `aK` along k. `ahead`
  * is how many bytes of the next panels to prefetch per k of a four-row tile, so that they are in the cache when all
- * tiles are done; 0 if panels are not contiguous. The parameters are followed by the memory's address and spill slots,
- * eight bytes each.
+ * tiles are done; 0 if panels are not contiguous. In the parameter block, the address of the device's memory and the
+ * spill slots follow, eight bytes each.
  */
 export const PARAMETERS = [
   "a",
@@ -27,14 +27,14 @@ export const PARAMETERS = [
 ] as const;
 export type Parameter = (typeof PARAMETERS)[number];
 
-/**
- * Offset of the memory's address within the parameters, and of the spill slots; MATMUL_BYTES is the offset after those of
- * both kinds of machine code.
- */
+/** Bytes before the address of the device's memory in a parameter block: the 32-bit words, rounded up to eight bytes. */
 export const BASE_OFFSET = 8 * Math.ceil(PARAMETERS.length / 2);
+/** Where the spill slots begin, after that address. */
 export const SPILL_OFFSET = BASE_OFFSET + 8;
+/** Bytes of a parameter block, with the spill slots of either instruction set. */
 export const MATMUL_BYTES = 160;
 
+/** Offsets of the spill slots: values that do not fit into registers. */
 const SPILL = { panels: 64, bGroup: 72, cGroup: 80, tiles: 88, aTile: 96, k: 104, aPart: 112, cPart: 120 } as const;
 
 /**

@@ -111,7 +111,7 @@ struct Head {
   }
 };
 
-/* What a warp reads next. Lanes walk the ranges with key lane % 16 of each tile, lanes from 16 on with its value. */
+/* Where a warp reads next: 16 tokens of its job at a time. Lane l loads a row of token l % 16: its key if l < 16, else its value. */
 struct Feed {
   const int *jobs, *ranges;
   int left, key, length, mask, from, to, next, cap, kv;
@@ -142,7 +142,7 @@ struct Feed {
     jobs += ${JOB};
     if (left > 0) start();
   }
-  /* Address of this lane's row of the tile, in pieces. */
+  /* Offset of the key or value that this lane loads, in pieces of 16 bytes. */
   __device__ __forceinline__ unsigned rowOffset() {
     const int mine = min(key + ((int)threadIdx.x & 15), length - 1);
     while (mine >= to) {
