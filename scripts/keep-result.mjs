@@ -88,7 +88,7 @@ const kept = {
     seconds: Math.round(result.sft.seconds),
   },
   split: { sft: part(result.split.sft), grpo: part(result.split.grpo), eval: part(result.split.eval) },
-  pass_at_k: result.reach ?? null,
+  pass_at_k: result.pass_at_k ?? result.reach ?? null,
   accuracy: Object.fromEntries(Object.entries(result.accuracy).map(unseen)),
   paired: result.paired.filter(({ place }) => place === "unseen"),
   curve,

@@ -18,7 +18,7 @@ for (const [run, settings] of Object.entries({ "0": SETTINGS, "refilled 0": REFI
 
 function expectSame(run: string, reference = "0"): void {
   const files = ["model/model.safetensors", "episodes.jsonl", "metrics.jsonl", "comparison.json"];
-  for (const file of [...files, "random.json", "before.json", "reach.json"])
+  for (const file of [...files, "random.json", "before.json", "pass_at_k.json"])
     expect(readFileSync(place.path(run, file)).equals(readFileSync(place.path(reference, file))), file).toBe(true);
 }
 

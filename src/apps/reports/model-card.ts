@@ -90,7 +90,7 @@ ${purpose(result)} Trained from ${codeSpan(result.model_name) || "a fresh model"
 
 ${evaluationTable(result)}
 
-${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.reach ? `\n\nOf the model ${passAtKText(result.reach)}.` : ""}
+${paragraphs(accuracyMarkdown(result), behaviourTable(result))}${result.pass_at_k ? `\n\nOf the model ${passAtKText(result.pass_at_k)}.` : ""}
 
 ## Training
 

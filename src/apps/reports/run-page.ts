@@ -137,9 +137,9 @@ function evaluationHtml(result: TrainingResult): string {
 <p class="note">Held-out ${result.environment ? "tasks" : "questions"}. In brackets: 95 % intervals; a change is significant (better or worse) if p of the paired test is below 0.05 or, without such a test, if the intervals of before and after do not overlap.${clustered} Greedy takes the most likely tokens, sampled draws as in training.</p>${passAtKHtml(result)}</div>${accuracyHtml(result)}${behaviourHtml(result)}`;
 }
 
-function passAtKHtml({ reach }: TrainingResult): string {
-  if (!reach) return "";
-  const text = passAtKText(reach);
+function passAtKHtml({ pass_at_k }: TrainingResult): string {
+  if (!pass_at_k) return "";
+  const text = passAtKText(pass_at_k);
   return `<p class="note">${escapeHtml(text[0]!.toUpperCase() + text.slice(1))}.</p>`;
 }
 

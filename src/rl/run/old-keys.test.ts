@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { stageEvaluationSchema } from "./records.ts";
+import { stageEvaluationSchema, trainingResultSchema } from "./records.ts";
 import { INITIAL_STATE, MemoryStore, resumePointSchema } from "./store.ts";
 
 test("a checkpoint that counts rollout batches as `generation` is read", () => {
@@ -15,6 +15,15 @@ test("a stage file with `standing` and `marks` is read, and fields that are not 
   const file = { player: "before", standing: evaluation, compared: [], marks: judged, later: 1 };
   expect(stageEvaluationSchema.parse(file)).toEqual({ player: "before", evaluation, compared: [], judged, later: 1 });
   expect(stageEvaluationSchema.safeParse([]).success).toBe(false);
+});
+
+test("a result with `reach` is read", () => {
+  const rates = { episodes: 0, scored: 0, success_rate: null, success_ci: null, mean_steps: null, mean_reward: null };
+  const evaluation = { seen: { greedy: rates, sampled: rates }, unseen: { greedy: rates, sampled: rates } };
+  const counts = { seconds: 1, steps: 1, episodes: 1, tokens: 1, warnings: 0 };
+  const file = { run: "r", model_name: "m", ...counts, random: evaluation, before: evaluation, after: evaluation };
+  const reach = { questions: 3, tries: 4, greedy: 0, sampled: 0.25, solved_in_tries: 0.5 };
+  expect(trainingResultSchema.parse({ ...file, reach })).toEqual({ ...file, pass_at_k: reach });
 });
 
 test("an episode is read with its fields in the order of the file", () => {

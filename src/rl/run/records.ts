@@ -159,7 +159,7 @@ const decodingsSchema = record({ greedy: summarySchema, sampled: summarySchema }
 export type Evaluation = z.infer<typeof evaluationSchema>;
 export const evaluationSchema = record({ seen: decodingsSchema, unseen: decodingsSchema });
 
-/** reach.json: pass@k on training questions before training. RL can only reinforce answers that the model sometimes samples. */
+/** pass_at_k.json: pass@k on training questions before training. RL can only reinforce answers that the model sometimes samples. */
 export type PassAtK = z.infer<typeof passAtKSchema>;
 export const passAtKSchema = record({
   questions: count,
@@ -314,44 +314,47 @@ export const environmentDescriptionSchema = record({
 
 /** results.json: the result of a training. */
 export type TrainingResult = z.infer<typeof trainingResultSchema>;
-export const trainingResultSchema = record({
-  run: z.string(),
-  model_name: z.string(),
-  /** Id of the prompt. */
-  prompt: z.string().exactOptional(),
-  /** Absent for SQL. */
-  environment: environmentDescriptionSchema.exactOptional(),
-  /** Id of the rules of the SQL environment. */
-  rules: z.string().exactOptional(),
-  /** SHA-256 of the evaluation questions' ids: results that share it are about the same questions. */
-  eval_ids_sha256: z.string().exactOptional(),
-  seconds: count,
-  steps: count,
-  episodes: count,
-  tokens: count,
-  random: evaluationSchema,
-  /** Evaluation before SFT and self-taught rounds; absent if there were none. */
-  base: evaluationSchema.exactOptional(),
-  /** Evaluation of the model that GRPO started from. */
-  before: evaluationSchema,
-  after: evaluationSchema,
-  /** pass@k before training; present if `pass_k` was set. */
-  reach: passAtKSchema.exactOptional(),
-  /** Greedy accuracy by stage: of answers, and of last queries by the rules of Spider and BIRD. */
-  accuracy: z
-    .partialRecord(z.enum(["base", "before", "after"]), accuracySchema)
-    .readonly()
-    .exactOptional(),
-  /** Each stage compared with the one before it. */
-  paired: list(stagePairSchema).exactOptional(),
-  /** What SFT before GRPO learned from. */
-  sft: stageReportSchema.exactOptional(),
-  /** What each self-taught round before GRPO learned from. */
-  self_taught: list(selfTaughtReportSchema).exactOptional(),
-  /** Which databases each part had questions on. */
-  split: trainingSplitSchema.exactOptional(),
-  warnings: count,
-});
+export const trainingResultSchema = acceptOldKeys(
+  record({
+    run: z.string(),
+    model_name: z.string(),
+    /** Id of the prompt. */
+    prompt: z.string().exactOptional(),
+    /** Absent for SQL. */
+    environment: environmentDescriptionSchema.exactOptional(),
+    /** Id of the rules of the SQL environment. */
+    rules: z.string().exactOptional(),
+    /** SHA-256 of the evaluation questions' ids: results that share it are about the same questions. */
+    eval_ids_sha256: z.string().exactOptional(),
+    seconds: count,
+    steps: count,
+    episodes: count,
+    tokens: count,
+    random: evaluationSchema,
+    /** Evaluation before SFT and self-taught rounds; absent if there were none. */
+    base: evaluationSchema.exactOptional(),
+    /** Evaluation of the model that GRPO started from. */
+    before: evaluationSchema,
+    after: evaluationSchema,
+    /** pass@k before training; present if `pass_k` was set. */
+    pass_at_k: passAtKSchema.exactOptional(),
+    /** Greedy accuracy by stage: of answers, and of last queries by the rules of Spider and BIRD. */
+    accuracy: z
+      .partialRecord(z.enum(["base", "before", "after"]), accuracySchema)
+      .readonly()
+      .exactOptional(),
+    /** Each stage compared with the one before it. */
+    paired: list(stagePairSchema).exactOptional(),
+    /** What SFT before GRPO learned from. */
+    sft: stageReportSchema.exactOptional(),
+    /** What each self-taught round before GRPO learned from. */
+    self_taught: list(selfTaughtReportSchema).exactOptional(),
+    /** Which databases each part had questions on. */
+    split: trainingSplitSchema.exactOptional(),
+    warnings: count,
+  }),
+  { reach: "pass_at_k" },
+);
 
 export type ComparedQuestion = z.infer<typeof comparedQuestionSchema>;
 const comparedQuestionSchema = record({

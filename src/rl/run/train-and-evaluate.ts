@@ -44,6 +44,10 @@ export interface TrainAndEvaluateOptions extends TrainerOptions {
 }
 
 /** Environments other than SQL have no player that acts at random. */
+const PASS_AT_K_FILE = "pass_at_k.json";
+/** Its name in earlier versions, whose runs can be resumed. */
+const OLD_PASS_AT_K_FILE = "reach.json";
+
 const NOTHING = { greedy: summarize([]), sampled: summarize([]) };
 const NO_BASELINE: StageEvaluation = { player: "random", evaluation: { seen: NOTHING, unseen: NOTHING }, compared: [] };
 
@@ -94,14 +98,15 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
 
   /** pass@k of the model; a resumed run reads the stored one. */
   const passAtKOnce = async (): Promise<PassAtK> => {
-    const kept = readRunJson(store, "reach.json", passAtKSchema);
+    const kept =
+      readRunJson(store, PASS_AT_K_FILE, passAtKSchema) ?? readRunJson(store, OLD_PASS_AT_K_FILE, passAtKSchema);
     if (kept) return kept;
     onPhase?.("pass_at_k");
     const measured = await measurePassAtK(environment, model, config, {
       signal,
       onProgress: (done, total) => onProgress?.("pass_at_k", done, total),
     });
-    store.write("reach.json", `${JSON.stringify(measured)}\n`);
+    store.write(PASS_AT_K_FILE, `${JSON.stringify(measured)}\n`);
     onPassAtK?.(measured, passAtKWarning(measured));
     return measured;
   };
@@ -172,7 +177,7 @@ export async function trainAndEvaluate(options: TrainAndEvaluateOptions): Promis
       ...(base && { base: base.evaluation }),
       before: before.evaluation,
       after: after.evaluation,
-      ...(passAtK && { reach: passAtK }),
+      ...(passAtK && { pass_at_k: passAtK }),
       ...(data
         ? {
             accuracy: Object.fromEntries(stages.map(({ stage, judged }) => [stage, accuracyOf(judged)])),

@@ -24,7 +24,7 @@ const STEP_BUDGET = 10;
  */
 const MISTAKES = { stumbles: 0.3, omissions: 0.25, learn_mistakes: false };
 
-/** SFT fails if its first episodes, this many, are all too long for the context. */
+/** SFT fails if this many episodes, the first that it draws, are all too long for the context. */
 const TOO_LONG = 64;
 
 export interface FineTuneOptions extends Pick<SftOptions, "onStep" | "signal"> {
