@@ -1,4 +1,5 @@
-// Draws docs/images/peers.svg and fills the tables of docs/results.md, docs/gpu.md and the README from the stored benchmarks:
+// Draws docs/images/peers.svg and fills the tables of docs/results.md and docs/gpu.md, and the README's sentence, from the stored
+// benchmarks:
 //   npm run -s build && node scripts/peer-bars.mjs
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -137,12 +138,13 @@ function blocksOf(benchmarks) {
         ],
       ],
     );
-    blocks["cuda-short"] = table(
+    const speedups = table(
       ["", "speedup"],
       rows
         .filter(({ detail }) => !detail)
         .flatMap(({ label, peers }) => peers.map(({ name, ratio }) => [`${label}, against ${name}`, ratioText(ratio)])),
     );
+    blocks["cuda-short"] = `${speedups}\n\n![The same as bars, below those of the CPU](images/peers.svg)`;
   }
   return blocks;
 }
