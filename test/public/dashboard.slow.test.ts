@@ -264,7 +264,7 @@ withBrowser("the dashboard", () => {
 
   test("runs are filtered by name, in the address too; the current one stays listed", async () => {
     const page = await open("#/long/runs");
-    const names = () => page.locator(".runs tbody tr td:nth-child(2)").allInnerTexts();
+    const names = () => page.locator(".runs tbody tr td:nth-child(2) a").allInnerTexts();
     expect(await names()).toHaveLength(3);
     await page.getByLabel("filter the runs").fill("COP");
     expect(await names()).toEqual(["long", "copy"]);
@@ -273,6 +273,42 @@ withBrowser("the dashboard", () => {
     await page.reload();
     await page.locator(".runs").waitFor();
     expect(await names()).toEqual(["long", "copy"]);
+  });
+
+  test("a run is renamed in this browser, and found by its name", async () => {
+    const page = await open("#/long/runs");
+    await page.getByRole("button", { name: "rename copy" }).click();
+    await page.getByLabel("name of copy").fill("  twice the rate ");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "twice the rate" }).waitFor();
+    await page.getByLabel("filter the runs").fill("rate");
+    await page.getByLabel("show copy in the charts").check();
+    await page.getByRole("link", { name: "Charts" }).click();
+    await page
+      .locator(".chart")
+      .first()
+      .getByRole("button", { name: /^twice the rate/ })
+      .waitFor();
+    await page.reload();
+    await page.locator("option", { hasText: "twice the rate" }).waitFor({ state: "attached" });
+    await page.getByRole("link", { name: "Runs and settings" }).click();
+    await page.getByRole("button", { name: "rename copy" }).click();
+    await page.getByLabel("name of copy").fill("");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "copy", exact: true }).waitFor();
+  });
+
+  test("runs are grouped, and the charts show the mean of a group", async () => {
+    const page = await open("#/long/runs");
+    await page.getByLabel("group by").selectOption("model");
+    const group = page.locator(".runs .group").filter({ hasText: /2 runs/ });
+    expect(await group.innerText()).toMatch(/mean \(lowest – highest\)/);
+    await group.getByRole("checkbox").check();
+    expect(await hash(page)).toBe("#/long/runs?group=model&with=copy");
+    await page.getByRole("link", { name: "Charts" }).click();
+    const chart = page.locator(".chart").filter({ has: page.getByText("Reward", { exact: true }) });
+    await chart.locator(".legend", { hasText: ", mean of 2 runs" }).waitFor();
+    expect(await hash(page)).toBe("#/long/charts?with=copy&group=model");
   });
 
   test("a chart's data is shown as a table, within the zoom, and copied for a spreadsheet", async () => {

@@ -6,7 +6,9 @@ import { PANELS, type PanelSource, type PanelSpec } from "../../reports/metric-p
 import { rewardLabel, rewardWeight } from "../../reports/reward-weights.ts";
 import { splitLabel } from "../../reports/split-label.ts";
 import type { ChartLine, ChartOptions } from "./chart.ts";
+import { type Grouping, groupRuns, meanLine, type RunGroup } from "./run-groups.ts";
 import type { Points, RunModel, XAxis } from "./run-model.ts";
+import { runName } from "./run-names.ts";
 import { trainingSuccessMetric } from "./run-text.ts";
 
 /** A chart's options, and its lines for a run. */
@@ -148,9 +150,20 @@ function otherPanel(key: string): Panel {
   };
 }
 
-/** The first line of a panel for each run, in the run's color. */
-export function overlaid(panel: Panel, runs: readonly RunModel[], axis: XAxis): ChartLine[] {
+/** The first line of a panel for each run, in the run's color; with a grouping, the mean of each group. */
+export function overlaid(
+  panel: Panel,
+  runs: readonly RunModel[],
+  axis: XAxis,
+  grouping: Grouping | null = null,
+): ChartLine[] {
   if (runs.length === 1) return panel.lines(runs[0]!, axis);
+  if (grouping)
+    return groupLines(
+      panel,
+      groupRuns(runs, grouping, ({ summary }) => summary),
+      axis,
+    );
   const drawn: { readonly id: string; readonly key: string }[] = [];
   return runs.flatMap((run, i) => {
     const [first] = panel.lines(run, axis);
@@ -158,7 +171,25 @@ export function overlaid(panel: Panel, runs: readonly RunModel[], axis: XAxis): 
     const key = JSON.stringify(first.points);
     const same = drawn.find((other) => other.key === key); // drawn later, it would hide the other
     drawn.push({ id: run.id, key });
-    return [{ ...first, label: same ? `${run.id} (same as ${same.id})` : run.id, colour: runColour(i) }];
+    const name = runName(run.id);
+    return [{ ...first, label: same ? `${name} (same as ${runName(same.id)})` : name, colour: runColour(i) }];
+  });
+}
+
+/** One line per group: its only run's, or the mean of its runs. */
+function groupLines(panel: Panel, groups: readonly RunGroup<RunModel>[], axis: XAxis): ChartLine[] {
+  return groups.flatMap(({ label, runs }, i) => {
+    const lines = runs.flatMap((run) => {
+      const [line] = panel.lines(run, axis);
+      return line && line.points.x.length > 0 ? [{ line, steps: panel.lines(run, "step")[0]!.points.x, run }] : [];
+    });
+    if (lines.length === 0) return [];
+    const [{ line, run }] = lines as [(typeof lines)[number]];
+    const shown =
+      lines.length === 1
+        ? { ...line, label: runName(run.id) }
+        : meanLine(lines, `${label}, mean of ${lines.length} runs`);
+    return [{ ...shown, colour: runColour(i) }];
   });
 }
 

@@ -5,6 +5,7 @@ import { logCsv } from "../server/csv.ts";
 import { Chart, type ChartStyle, type Range } from "./chart.ts";
 import { GROUPS, overlaid, type Panel, panelsOf } from "./chart-panels.ts";
 import { hrefOf, setParams } from "./route.ts";
+import { groupingOf } from "./run-groups.ts";
 import type { RunModel, XAxis } from "./run-model.ts";
 import { saveFile } from "./save-file.ts";
 import type { Context, View } from "./view-types.ts";
@@ -36,6 +37,7 @@ export function chartsView(context: Context): View {
     log: params.get("log") === "1",
     range: from !== null && to !== null && from < to ? [from, to] : null,
   };
+  const grouping = groupingOf(params.get("group")); // chosen in the list of runs
   let filter = params.get("find") ?? "";
   let others: readonly RunModel[] = [];
   const charts = new Map<string, DrawnChart>();
@@ -56,7 +58,7 @@ export function chartsView(context: Context): View {
   const draw = (drawn: DrawnChart) => {
     drawn.isDrawn = true;
     const until = others.length === 0 ? run.summary.total_steps : null;
-    drawn.chart.draw(overlaid(drawn.panel, [run, ...others], style.axis), { ...style, until });
+    drawn.chart.draw(overlaid(drawn.panel, [run, ...others], style.axis, grouping), { ...style, until });
   };
   const drawNear = () => {
     for (const drawn of charts.values()) if (drawn.isNear) draw(drawn);
@@ -201,6 +203,7 @@ export function chartsView(context: Context): View {
         "p",
         { class: "note" },
         "Click a point to see that step's episodes. Drag across a chart to zoom, double-click to reset. Charts share cursor and zoom.",
+        grouping ? " Lines are means of a group's runs, and bands reach from the lowest to the highest run." : null,
       ),
       body,
     ),

@@ -13,6 +13,7 @@ import { overview } from "./overview-view.ts";
 import { questionsView } from "./questions-view.ts";
 import { currentRoute, hrefOf } from "./route.ts";
 import { RunModel } from "./run-model.ts";
+import { runName } from "./run-names.ts";
 import { type FeedState, ServerSource, type Source } from "./run-source.ts";
 import { progressOf, STATE_LABELS } from "./run-text.ts";
 import { runsView } from "./runs-view.ts";
@@ -89,6 +90,7 @@ class Page {
     );
     window.addEventListener("hashchange", () => void this.show());
     window.addEventListener("comparedchange", () => this.#frame());
+    window.addEventListener("renamed", () => this.#frame());
     document.addEventListener("keydown", (event) => this.#onKey(event));
     window.addEventListener("themechange", () => this.#view?.update?.());
   }
@@ -168,18 +170,19 @@ class Page {
     const { view, rest } = currentRoute();
     const progress = summary.state === "training" ? `${summary.step}/${summary.total_steps ?? "?"} ` : "";
     const which = view === "episode" ? ` ${rest[0]}` : view === "group" ? ` of step ${rest[0]}` : "";
-    document.title = `${progress}${TITLES[view] ?? TITLES.overview}${which} · ${summary.name} · SQLEnv`;
-    if (this.#chooser.dataset.runs !== this.#runs.map(({ id }) => id).join() + run.id) {
-      this.#chooser.dataset.runs = this.#runs.map(({ id }) => id).join() + run.id;
+    document.title = `${progress}${TITLES[view] ?? TITLES.overview}${which} · ${runName(run.id)} · SQLEnv`;
+    const listed = this.#runs.map(({ id }) => runName(id)).join() + run.id;
+    if (this.#chooser.dataset.runs !== listed) {
+      this.#chooser.dataset.runs = listed;
       const select = h(
         "select",
         { "aria-label": "run" },
-        this.#runs.map(({ id }) => h("option", { value: id, selected: id === run.id }, id)),
+        this.#runs.map(({ id }) => h("option", { value: id, selected: id === run.id }, runName(id))),
       );
       select.addEventListener("change", () => {
         location.hash = hrefOf(select.value, currentRoute().view);
       });
-      fill(this.#chooser, this.#runs.length > 1 ? select : h("span", {}, run.id));
+      fill(this.#chooser, this.#runs.length > 1 ? select : h("span", {}, runName(run.id)));
     }
     const active = TAB_OF[view] ?? (view in VIEWS ? view : "overview");
     const focused = [...this.#tabs.children].indexOf(document.activeElement as Element);

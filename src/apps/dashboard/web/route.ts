@@ -21,7 +21,10 @@ export function currentRoute(): Route {
   return { run, view: view || "overview", rest, params: new URLSearchParams(query) };
 }
 
-/** The URL fragment of a view; links within a run keep the runs it is compared with. */
+/** Parameters that links within a run keep: the runs it is compared with, and how runs are grouped. */
+const KEPT = ["with", "group"];
+
+/** The URL fragment of a view. */
 export function hrefOf(
   run: string,
   view: string,
@@ -33,8 +36,10 @@ export function hrefOf(
   for (const [key, value] of Object.entries(params))
     if (value !== undefined && value !== "" && value !== false) query.set(key, String(value));
   const here = currentRoute();
-  const compared = here.params.get("with");
-  if (compared && here.run === run && !("with" in params)) query.set("with", compared);
+  for (const key of KEPT) {
+    const value = here.params.get(key);
+    if (value && here.run === run && !(key in params)) query.set(key, value);
+  }
   const text = query.toString();
   return `#/${path}${text ? `?${text}` : ""}`;
 }
