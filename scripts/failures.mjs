@@ -21,7 +21,7 @@ export function wrongAnswers(episodes, gold) {
 }
 
 const LEAD =
-  "Every wrong answer of the run's own evaluation on unseen databases (greedy), with the gold query and answer beside it:";
+  "Every wrong answer of the run's own evaluation on unseen databases (greedy), with the gold query and answer beside it. Names are invented on purpose, so that nothing can be known by heart:";
 
 /** docs/results.md with the table of these; unchanged if none are stored. */
 export function withFailures(page, failures) {

@@ -12,6 +12,7 @@ import {
 import { exampleQuestion } from "./example-question.ts";
 import { failuresMarkdown } from "./failures.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
+import { inventedNames } from "./invented-names.ts";
 import { splitLabel } from "./split-label.ts";
 import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 import { resultVerdict, verdictLine } from "./verdict-sentence.ts";
@@ -205,6 +206,8 @@ export interface BlogOptions {
   /** The last evaluation's episodes, for the list of failures. */
   readonly evaluation?: EvaluationEpisodes | null;
   readonly gold?: GoldAnswers | null;
+  /** The run's settings. */
+  readonly config?: Readonly<Record<string, unknown>> | null;
   /** Path of the picture as linked in the post. @default "learning_curve.png" */
   readonly picture?: string;
 }
@@ -215,6 +218,7 @@ export function blogMarkdown({
   comparison,
   evaluation,
   gold = null,
+  config = null,
   picture = "learning_curve.png",
 }: BlogOptions): string {
   const example = comparison && exampleQuestion(comparison);
@@ -227,7 +231,9 @@ export function blogMarkdown({
     accuracyMarkdown(result),
     behaviourTable(result),
     `Trained with ${methods(result)}GRPO in SQLEnv from ${codeSpan(result.model_name) || "a fresh model"}: ${count(result.steps, "step")}, ${count(result.episodes, "episode")}, ${duration(result.seconds)}.`,
-    ...(example ? ["## One question, turn by turn", questionMarkdown(example, comparison.players, 3, gold)] : []),
+    ...(example
+      ? ["## One question, turn by turn", inventedNames(config), questionMarkdown(example, comparison.players, 3, gold)]
+      : []),
     ...(evaluation ? [failuresMarkdown(evaluation, gold)] : []),
   ]
     .filter(Boolean)

@@ -222,4 +222,14 @@ describe("Markdown", () => {
     expect(post).toContain("](learning_curve.png)");
     expect(post).toContain("### How many lamps are there?");
   });
+
+  test("names of practice worlds are said to be invented, above the example", () => {
+    const about = (questions_path: string) => {
+      const own = { ...config, questions_path };
+      const page = runPage({ run: "lamps", config: own, metrics: [], comparison: comparison() });
+      return [page, blogMarkdown({ result: RESULT, comparison: comparison(), config: own })];
+    };
+    for (const text of about("starter")) expect(text).toContain("Names in these questions are invented on purpose");
+    for (const text of about("spider")) expect(text).not.toContain("invented");
+  });
 });

@@ -23,6 +23,7 @@ import {
 import { failuresHtml } from "./failures.ts";
 import { count, duration, escapeHtml, isNumber, percent, percentRange, shortNumber } from "./format.ts";
 import { htmlPage } from "./html-page.ts";
+import { inventedNames } from "./invented-names.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { trainingCharts } from "./metric-charts.ts";
 import { splitLabel } from "./split-label.ts";
@@ -54,6 +55,7 @@ export function runPage(records: RunRecords): string {
   const { run, config, metrics, timings = [], warnings = [], result, comparison, habits = [] } = records;
   const { evaluation = null, gold = null } = records;
   const environment = result?.environment;
+  const invented = inventedNames(config);
   const curve = learningCurve(metrics, {
     random: result?.random,
     reward_weights: weightsOf(config),
@@ -71,7 +73,7 @@ export function runPage(records: RunRecords): string {
       : "",
     `<h2>Learning curve</h2><div class="card chart curve">${curve}</div>`,
     comparison && comparison.questions.length > 0
-      ? `<h2>Example episodes</h2>${comparisonSection(comparison, gold)}`
+      ? `<h2>Example episodes</h2>${invented ? `<p class="note">${invented}</p>` : ""}${comparisonSection(comparison, gold)}`
       : "",
     evaluation && evaluation.after.length > 0 ? `<h2>What still fails</h2>${failuresHtml(evaluation, gold)}` : "",
     charts.length > 0

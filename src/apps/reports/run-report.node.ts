@@ -62,7 +62,7 @@ export async function writeReport(run: string | Run): Promise<WrittenReport> {
       "comparison.html": comparisonHtml(comparison, { title: `${run.run}: the same questions, side by side`, gold }),
       "comparison.md": comparisonMarkdown(comparison, { gold }),
     }),
-    ...(result && { "summary.md": blogMarkdown({ result, comparison, evaluation, gold }) }),
+    ...(result && { "summary.md": blogMarkdown({ result, comparison, evaluation, gold, config }) }),
   };
   const files = Object.entries(pages).map(([name, content]) => {
     const file = join(folder, name);
