@@ -1,5 +1,5 @@
 // The CPU device: WebAssembly kernels over one memory, with or without threads.
-import { SqlEnvError } from "../../../errors.ts";
+import { OOMError, SqlEnvError } from "../../../errors.ts";
 import type { AdamStep, BlockAddress, Buffer, Device, Dtype, KvShape, TokenLayout, Weight } from "../device.ts";
 import type {
   AttentionArgs,
@@ -442,7 +442,7 @@ class Cpu implements CpuDevice {
       if (end > MAX_PAGES * PAGE) throw new RangeError("4 GiB"); // checked before growing, which would detach the views
       this.#memory.grow(Math.min(Math.max(missing, GROW_STEP), MAX_PAGES - this.#memory.buffer.byteLength / PAGE));
     } catch (cause) {
-      throw new SqlEnvError("out_of_memory", {
+      throw new OOMError({
         what: "the CPU device is out of memory",
         value: `${Math.ceil(end / 2 ** 20)} MiB asked, 4096 MiB at most`,
         remedy: "lower the batch size, num_generations or the context length",
