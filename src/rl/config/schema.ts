@@ -80,7 +80,7 @@ export const configSchema = z
     output_dir: note(
       z.string().min(1).nullable().default(null),
       "the run's folder; null: the next free name under runs/",
-      { design: "outputs/grpo_run", trl: null },
+      { trl: null },
     ),
 
     // How much
