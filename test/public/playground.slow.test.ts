@@ -347,7 +347,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     const requested: string[] = [];
     page.on("response", (response) => requested.push(`${response.status()} ${response.url()}`));
     await page.click("#watch");
-    await page.locator("#sides .episode").waitFor(); // before training
+    await page.locator("#sides .episode").first().waitFor(); // before training
     expect(await page.inputValue("#data")).toBe("starter");
     expect(await page.innerText("#data-note")).toContain("invented on purpose");
     expect(await page.locator("#watch").isHidden()).toBe(true);
