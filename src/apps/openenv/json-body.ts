@@ -1,6 +1,6 @@
 // A request's body as JSON; a missing or malformed one is a validation error, as in FastAPI.
 import { messageOf } from "../../errors.ts";
-import { parseJson } from "./json.ts";
+import { parseJson } from "../../io/json.ts";
 import { InvalidMessage, jsonErrorDetail } from "./validation-errors.ts";
 
 /** Parses a body that must be there. Throws InvalidMessage. */

@@ -9,7 +9,7 @@ import {
   rulesId,
   SQLEnvironment,
 } from "../../gym/env/index.ts";
-import { parseJson } from "./json.ts";
+import { parseJson } from "../../io/json.ts";
 import { answerFrame } from "./mcp/frame.ts";
 import { checkRpc, isObject, RPC, RpcFault, type RpcRequest, rpcFailure, rpcResult } from "./mcp/json-rpc.ts";
 import { initializeResult } from "./mcp/lifecycle.ts";

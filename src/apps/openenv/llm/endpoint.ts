@@ -2,15 +2,22 @@
 import { randomUUID } from "node:crypto";
 import { messageOf, UsageError } from "../../../errors.ts";
 import type { Chat, Completion } from "../../../lm/chat/index.ts";
+import { LlmError } from "../../../lm/chat/openai/error.ts";
+import {
+  completionReply,
+  firstChunk,
+  lastChunk,
+  partChunk,
+  type ReplyHead,
+  usageChunk,
+} from "../../../lm/chat/openai/reply.ts";
+import { type ChatRequest, parseRequest } from "../../../lm/chat/openai/request.ts";
 import type { HeldBytes } from "../held-bytes.ts";
 import { COMPLETIONS, COMPLETIONS_PER_CLIENT, RUNNING_COMPLETIONS } from "../limits.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { LlmError } from "./error.ts";
 import { EventStream } from "./event-stream.ts";
 import { CompletionQueue } from "./queue.ts";
-import { completionReply, firstChunk, lastChunk, partChunk, type ReplyHead, usageChunk } from "./reply.ts";
-import { type ChatRequest, parseRequest } from "./request.ts";
 
 /** A model to serve. */
 export interface ServedModel {

@@ -1,6 +1,7 @@
 // Which completions run: as many as the engine's cache has room for, the client that used the least first.
+
+import { LlmError } from "../../../lm/chat/openai/error.ts";
 import { FairQueue, Usage } from "../fair-queue.ts";
-import { LlmError } from "./error.ts";
 
 export interface QueueLimits {
   /** Tokens of contexts that run at once. */

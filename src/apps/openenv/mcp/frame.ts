@@ -1,6 +1,6 @@
 // One JSON-RPC message of a stream, a WebSocket's or stdin's, and its reply.
 import { messageOf } from "../../../errors.ts";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../../io/json.ts";
 import { checkRpc, isObject, RPC, type RpcRequest, type RpcResponse, rpcError } from "./json-rpc.ts";
 import { isNotification } from "./lifecycle.ts";
 

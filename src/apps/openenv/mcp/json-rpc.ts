@@ -1,6 +1,6 @@
 // JSON-RPC 2.0 as OpenEnv uses it for MCP: validated requests, responses with exactly one of result and error.
 import { z } from "zod";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../../io/json.ts";
 
 export const RPC = {
   parse: -32700,

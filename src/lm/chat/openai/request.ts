@@ -2,8 +2,8 @@
 // unless ignoring them would give an answer of the wrong kind.
 import { z } from "zod";
 import { messageOf } from "../../../errors.ts";
-import type { ChatMessage, Tool } from "../../../lm/chat/index.ts";
-import { parseJson } from "../json.ts";
+import { parseJson } from "../../../io/json.ts";
+import type { ChatMessage, Tool } from "../index.ts";
 import { LlmError } from "./error.ts";
 
 /** Completions per request. */

@@ -1,5 +1,5 @@
 // Replies of the LLM endpoint in the shape of OpenAI's API.
-import type { Chat, Completion, CompletionPart, ParsedCall } from "../../../lm/chat/index.ts";
+import type { Chat, Completion, CompletionPart, ParsedCall } from "../index.ts";
 import type { ChatRequest } from "./request.ts";
 
 /** What all parts of a reply have in common. */
