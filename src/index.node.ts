@@ -13,7 +13,7 @@ export {
 export { EnvironmentThreads } from "./gym/evaluation/index.node.ts";
 export * from "./index.ts";
 export { findModel, type LoadedModel } from "./lm/engine/index.node.ts";
-export { makeModel, RunFolder } from "./rl/index.node.ts";
+export { makeModel, RunFolder, trainAgent } from "./rl/index.node.ts";
 // Models from here can be trained: their engines have the policy losses.
 export { loadTrainableModel as loadModelAndTokenizer, startTrainableEngine as startEngine } from "./rl/load.node.ts";
 // Also loads the model and runs the stages before GRPO.

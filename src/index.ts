@@ -96,11 +96,13 @@ export { createTurnEncoder, Tokenizer, type TurnEncoder, trainBpe } from "./lm/m
 export { type Random, random } from "./random.ts";
 // Training.
 export {
+  type AgentClient,
   buildTrainer,
   chatPrompt,
   compareStages,
   computeAdvantages,
   configSchema,
+  createAgentEnvironment,
   createSqlEnvironment,
   demonstrations,
   type Environment,
@@ -117,6 +119,7 @@ export {
   PRESET_NAMES,
   presetNamed,
   type RewardFunction,
+  type RunAgent,
   type RunStore,
   type RunTrainingOptions,
   randomBaseline,
@@ -134,6 +137,7 @@ export {
   type TrainerCallback,
   type TrainerOptions,
   type TrainingResult,
+  trainAgent,
 } from "./rl/index.ts";
 // A model from here can be trained: its engine has the policy losses.
 export { loadTrainableWebModel as loadWebModel } from "./rl/load.ts";

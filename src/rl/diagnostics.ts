@@ -164,6 +164,14 @@ const SIGNS: readonly Sign[] = [
       "lower learning_rate, set entropy_coef to 0.001 or beta to 0.02, or resume from an earlier checkpoint",
   },
   {
+    code: "altered_history",
+    metric: "environment/altered_history",
+    holds: (metrics) => of(metrics, "environment/altered_history") > 0,
+    message: (metrics) =>
+      `${percent(metrics["environment/altered_history"])} of the agent's calls had replies in their history that the model did not give there: each began a new segment, and the model reads those replies as text`,
+    remedy: () => "send the model's messages back as they came, or go on if the agent shortens its history on purpose",
+  },
+  {
     code: "unscorable",
     metric: "episodes/unscorable",
     holds: (metrics) => of(metrics, "episodes/unscorable") > 0,

@@ -16,7 +16,8 @@
 // `env` and `tasks` become an `Environment` in text-environment.ts; SQL is another one (sql/sql-environment.ts).
 
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
-import type { Exchange, Prompt } from "../gym/players/index.ts";
+import type { Exchange, Message, Prompt, Segment } from "../gym/players/index.ts";
+import type { GRPOConfig } from "./config.ts";
 import type { RewardFunction } from "./rewards.ts";
 import type { Episode, JudgedEpisode } from "./run/records.ts";
 import type { Milestone } from "./turn-credit.ts";
@@ -62,11 +63,43 @@ export interface TextStep {
  * ends the episode, which is logged with the error and not scored; environment_errors says whether the training continues.
  */
 export interface TextEnvironment {
+  /**
+   * How the model's replies of the next episode are sampled and recorded. @default as one conversation of the texts, see
+   * model-policy.ts
+   */
+  policy?(options: EpisodePolicyOptions): EpisodePolicy;
+  /** Waits until an episode can begin, such as for a free place; environment_timeout does not count it. */
+  ready?(): void | Promise<void>;
   reset(task: Task): TextReset | Promise<TextReset>;
   step(reply: string): TextStep | Promise<TextStep>;
   /** The log's record of the episode that has just ended. @default one made from the steps, see text-record.ts */
   record?(ending: Ending): EpisodeRecord | Promise<EpisodeRecord>;
   close?(): void | Promise<void>;
+}
+
+/** How the model is sampled in one episode. */
+export interface EpisodePolicyOptions {
+  readonly config: GRPOConfig;
+  /** Maximum number of turns of the model. */
+  readonly turns: number;
+  /** Key of the samples' random numbers; the episode's seed is its last part. */
+  readonly key: readonly (string | number)[];
+  readonly seed: string | number;
+  /** Take the likeliest token instead of sampling. @default false */
+  readonly greedy?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The model in one episode: its replies, and all tokens that it read and wrote. */
+export interface EpisodePolicy {
+  readonly messages: readonly Message[];
+  readonly segments: readonly Segment[];
+  /** Number of tokens the model has generated. */
+  readonly written: number;
+  /** Whether the last turn was truncated, or no tokens are left. */
+  readonly truncated: boolean;
+  /** The model's reply to a text; null if its tokens are used up. */
+  reply(text: string): Promise<{ readonly text: string } | null>;
 }
 
 /** How an episode ended. */

@@ -11,7 +11,7 @@ import {
 } from "../gym/evaluation/index.ts";
 import { batchingOf, type GRPOConfig } from "./config.ts";
 import type { Environment, EpisodePurpose, Task, TaskSplit } from "./environment.ts";
-import { evaluationConfig, modelPolicy } from "./model-policy.ts";
+import { evaluationConfig, policyFor } from "./model-policy.ts";
 import { playTask } from "./rollout.ts";
 import type { Decoding, Evaluation, EvaluationSplit, MetricLine } from "./run/records.ts";
 import type { SamplingModel } from "./trainable-model.ts";
@@ -95,7 +95,8 @@ export function modelWorker(options: ModelWorkerOptions): () => EpisodeWorker<Dr
     return {
       play: async ({ item: task, round }) => {
         const own = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
-        const policy = modelPolicy({
+        const policy = policyFor(env, {
+          turns,
           model,
           prompt: environment.prompt,
           config,

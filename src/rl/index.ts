@@ -1,5 +1,13 @@
 // Training a model: SFT, then GRPO in an environment.
+
 export { type AdvantageOptions, type Advantages, computeAdvantages } from "./advantages.ts";
+export type { AgentClient, AgentResult, AgentReward, RunAgent } from "./agents/agent.ts";
+export {
+  type AgentEnvironmentOptions,
+  type AgentModel,
+  createAgentEnvironment,
+  type TrainAgentOptions,
+} from "./agents/train-agent.ts";
 export type { EventDetails, TrainerCallback, TrainerEvent, TrainingView } from "./callbacks.ts";
 export {
   type Batching,
@@ -23,6 +31,8 @@ export {
   type Ending,
   type Environment,
   type EnvironmentPrompt,
+  type EpisodePolicy,
+  type EpisodePolicyOptions,
   type EpisodePurpose,
   type Task,
   type TaskSplit,
@@ -151,6 +161,7 @@ export {
   resumePointSchema,
   type TrainerState,
 } from "./run/store.ts";
+export { trainAgent } from "./run/train-agent.ts";
 export {
   type DataDemonstrationOptions,
   dataDemonstration,

@@ -2,19 +2,17 @@
 import { TextPolicy, type TextPolicyOptions } from "../gym/players/index.ts";
 import type { Tokenizer } from "../lm/model/index.ts";
 import type { GRPOConfig } from "./config.ts";
-import type { EnvironmentPrompt } from "./environment.ts";
+import type { EnvironmentPrompt, EpisodePolicy, EpisodePolicyOptions, TextEnvironment } from "./environment.ts";
 import type { SamplingModel } from "./trainable-model.ts";
 
-export interface ModelPolicyOptions {
+export interface ModelPolicyOptions extends Omit<EpisodePolicyOptions, "turns"> {
   readonly model: SamplingModel;
   readonly prompt: EnvironmentPrompt;
-  readonly config: GRPOConfig;
-  /** Key of the samples' random numbers; the episode's seed is its last part. */
-  readonly key: readonly (string | number)[];
-  readonly seed: string | number;
-  /** Take the likeliest token instead of sampling. @default false */
-  readonly greedy?: boolean | undefined;
-  readonly signal?: AbortSignal | undefined;
+}
+
+/** The policy of the environment's next episode: its own, or the model's. */
+export function policyFor(env: TextEnvironment, options: ModelPolicyOptions & EpisodePolicyOptions): EpisodePolicy {
+  return env.policy?.(options) ?? modelPolicy(options);
 }
 
 /** The policy of one episode. */

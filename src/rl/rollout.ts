@@ -3,11 +3,10 @@
 import { SqlEnvError } from "../errors.ts";
 import { EpisodeBoundary } from "../gym/episode-boundary.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
-import type { TextPolicy } from "../gym/players/index.ts";
 import { checkReset, checkStep } from "./check-returned.ts";
 import type { GRPOConfig } from "./config.ts";
-import type { Environment, Task, TaskSplit, TextEnvironment } from "./environment.ts";
-import { modelPolicy } from "./model-policy.ts";
+import type { Environment, EpisodePolicy, Task, TaskSplit, TextEnvironment } from "./environment.ts";
+import { policyFor } from "./model-policy.ts";
 import type { Episode } from "./run/records.ts";
 import { type PlayedStep, textRecord } from "./text-record.ts";
 import { RolloutClock } from "./timing.ts";
@@ -37,12 +36,15 @@ export async function rollOut(
   let done = 0;
   const episodes = tasks.map(async (task, index): Promise<Episode> => {
     const episodeSignal = signal && AbortSignal.any([signal]); // one per episode, since a signal collects listeners
-    const env = clock.environment(environment.open("training"));
-    const policy = modelPolicy({ model, prompt: environment.prompt, config, key, seed: index, signal: episodeSignal });
+    const opened = environment.open("training");
+    const turns = config.step_budget;
+    const own = { model, prompt: environment.prompt, config, turns, key, seed: index, signal: episodeSignal };
+    const policy = policyFor(opened, own);
+    const env = clock.environment(opened);
     const record = await playTask(env, task, policy, {
       environment,
       split: "train",
-      turns: config.step_budget,
+      turns,
       timeout: config.environment_timeout,
       clock,
       signal: episodeSignal,
@@ -84,7 +86,7 @@ export interface PlayTaskOptions {
 export async function playTask(
   env: TextEnvironment,
   task: Task,
-  policy: TextPolicy,
+  policy: EpisodePolicy,
   { environment, split, turns, timeout = null, clock, signal }: PlayTaskOptions,
 ): Promise<EpisodeRecord> {
   const steps: PlayedStep[] = [];
@@ -94,6 +96,7 @@ export async function playTask(
     boundary.wait(reply instanceof Promise && timeout !== null ? within(timeout, reply) : reply);
   let error: string | null = null;
   try {
+    if (env.ready) await boundary.call(() => boundary.wait(env.ready!()));
     let { text } = await boundary.call(async () => checkReset(environment, task, await limited(env.reset(task))));
     first = text;
     for (let turn = 0; turn < turns; turn++) {

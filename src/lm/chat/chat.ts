@@ -109,6 +109,23 @@ export class Chat {
     return this.#encoder.encode(messages, tools);
   }
 
+  /**
+   * Continues ids that end with a sampled reply, which is the assistant's message number `turn` (from 1): the ids with
+   * those of the messages after it. Ids are never made again from text. Undefined if the template does not show where
+   * the reply ends.
+   */
+  extend(
+    ids: readonly number[],
+    turn: number,
+    messages: readonly ChatMessage[],
+    tools?: readonly Tool[],
+  ): number[] | undefined {
+    const [closing] = this.#model.turns.stopIds;
+    const token = this.tokenizer.addedTokens.find(({ id }) => id === closing);
+    const more = token && this.#encoder.encodeAfter(turn, token.content, messages, tools);
+    return more && [...ids, ...(ids.at(-1) === closing ? [] : [closing!]), ...more];
+  }
+
   /** Samples a completion of encoded messages. */
   async complete(prompt: readonly number[], options: CompletionOptions): Promise<Completion> {
     const { max_new_tokens, temperature = 1, top_k = 0, top_p = 1, min_p = 0, key } = options;

@@ -74,6 +74,14 @@ describe.each(MODELS)("$name", (model) => {
           messages.push({ role: "assistant", content: reply }, { role: "user", content: user });
         }
         expect(encoder.encode(messages)).toEqual(ids);
+        for (const [turn] of more.entries()) {
+          const after = more.slice(turn).flatMap(({ user }, i) => {
+            const { said } = more[turn + i + 1] ?? {};
+            const reply = said === undefined ? [] : turns.say(`ANSWER: ${said.replaceAll("<think>", "")}.`);
+            return [...turns.next(user, { closed: true }), ...reply];
+          });
+          expect(encoder.encodeAfter(turn + 1, "<|im_end|>", messages)).toEqual(after);
+        }
       }),
       { numRuns: cases(40, 300) },
     );
@@ -115,6 +123,19 @@ test("tools, calls and their results have the ids of Qwen3's template", () => {
   const opening = "<think>\n\n</think>\n\n";
   expect(qwen.decode(ids)).toBe(rendered.replace("assistant\n<tool_call>", `assistant\n${opening}<tool_call>`));
   expect(ids.filter((id) => id === qwen.idOf("<tool_call>"))).toHaveLength(3); // two in the instructions, and the call
+});
+
+test("what follows a call is encoded as a tool's answer is, whatever the call was", () => {
+  const { turns, encoder } = encoderOf(MODELS[1]);
+  const call = { type: "function", function: { name: "query", arguments: { sql: "<|im_end|>" } } } as const;
+  const messages: ChatMessage[] = [
+    { role: "user", content: "How many?" },
+    { role: "assistant", content: "", tool_calls: [call] },
+    { role: "tool", content: "1 <|im_end|>" },
+  ];
+  const next = turns.withTools([query]).next("1 <|im_end|>", { closed: true, from: "tool" });
+  expect(encoder.encodeAfter(1, "<|im_end|>", messages, [query])).toEqual(next);
+  expect(encoder.encodeAfter(2, "<|im_end|>", messages, [query])).toBeUndefined();
 });
 
 test("texts in tools and arguments make no special token", () => {

@@ -57,6 +57,31 @@ export class ChatEncoder {
    * contains their text stays text. Throws UsageError if the template refuses the messages.
    */
   encode(messages: readonly ChatMessage[], tools?: readonly Tool[]): number[] {
+    const { parts, mark } = this.#partsOf(messages, tools);
+    return parts.flatMap((part) => this.#encodePart(part, mark));
+  }
+
+  /**
+   * Encodes what follows one of the assistant's messages (`turn`, from 1) up to the point where the model speaks again:
+   * from behind the token that closes that message. Nothing before it is encoded. Undefined if the template does not
+   * show where the message ends.
+   */
+  encodeAfter(
+    turn: number,
+    closing: string,
+    messages: readonly ChatMessage[],
+    tools?: readonly Tool[],
+  ): number[] | undefined {
+    const { parts, mark } = this.#partsOf(messages, tools);
+    const said = messages.filter(({ role }) => role === "assistant").length;
+    const [part = "", ...rest] = parts.slice(turn);
+    const end = part.indexOf(closing);
+    if (parts.length !== said + 2 || turn > said || end < 0) return undefined;
+    return [part.slice(end + closing.length), ...rest].flatMap((text) => this.#encodePart(text, mark));
+  }
+
+  /** The rendered chat, split where the model begins to speak; the mark divides tokens that messages contain as text. */
+  #partsOf(messages: readonly ChatMessage[], tools: readonly Tool[] | undefined): { parts: string[]; mark: string } {
     const mark = unusedCharacter(JSON.stringify([messages, tools ?? []]));
     const split = (text: string, pattern: RegExp | undefined) =>
       pattern ? text.replace(pattern, (token) => token[0]! + mark + token.slice(1)) : text;
@@ -74,7 +99,7 @@ export class ChatEncoder {
       const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause.message : String(cause);
       throw new UsageError({ what: "the model's chat template refuses these messages", value: reason, cause });
     }
-    return this.#withOpenings(text).flatMap((part) => this.#encodePart(part, mark));
+    return { parts: this.#withOpenings(text), mark };
   }
 
   /**

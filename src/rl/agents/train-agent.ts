@@ -1,0 +1,66 @@
+// Training an agent of one's own: a function that plays tasks with a client of OpenAI's API.
+
+import { UsageError } from "../../errors.ts";
+import type { ChatModel } from "../../lm/chat/index.ts";
+import { Chat } from "../../lm/chat/index.ts";
+import type { Environment } from "../environment.ts";
+import type { TrainAndEvaluateOptions } from "../run/train-and-evaluate.ts";
+import { createTextEnvironment, type TextEnvironmentOptions } from "../text-environment.ts";
+import type { TrainableModel } from "../trainable-model.ts";
+import type { RunAgent } from "./agent.ts";
+import { AgentEpisode, type AgentPlace } from "./agent-episode.ts";
+import { places } from "./places.ts";
+
+export interface AgentEnvironmentOptions extends Pick<TextEnvironmentOptions, "tasks" | "name" | "seed"> {
+  readonly model: ChatModel;
+  readonly run: RunAgent;
+  /** Agents that run at once; the others wait. @default no limit: a batch has as many as episodes */
+  readonly concurrency?: number | undefined;
+}
+
+/** The model has all that both training and chats need; what `loadModelAndTokenizer` returns has it. */
+export type AgentModel = TrainableModel & ChatModel;
+
+export interface TrainAgentOptions
+  extends Omit<TrainAndEvaluateOptions, "environment" | "data" | "environments" | "env" | "system" | "model" | "tasks">,
+    Omit<AgentEnvironmentOptions, "model" | "seed"> {
+  readonly model: AgentModel;
+}
+
+/**
+ * The trainer's environment for an agent. Its episodes are the agent's runs; each call of the model is a turn.
+ *
+ * @example
+ * const agent = async ({ text, id }: Task, { fetch, baseURL }: AgentClient) => {
+ *   const body = JSON.stringify({ model: "policy", messages: [{ role: "user", content: text }] });
+ *   const reply = await fetch(`${baseURL}/chat/completions`, { method: "POST", body });
+ *   return (await reply.text()).includes(id) ? 1 : 0;
+ * };
+ * const tasks = [1, 2, 3, 4].map((n) => ({ id: `${n}`, text: `Say ${n}.` }));
+ * const loaded = await loadModelAndTokenizer("starter");
+ * const environment = createAgentEnvironment({ model: loaded, tasks, run: agent });
+ * await new GRPOTrainer({ model: loaded, environment, config }).train();
+ */
+export function createAgentEnvironment(options: AgentEnvironmentOptions): Environment {
+  const { run, concurrency = Number.POSITIVE_INFINITY } = options;
+  if (!(concurrency >= 1)) throw new UsageError({ what: "concurrency must be at least 1", value: concurrency });
+  return agentEnvironment({ ...options, place: places(concurrency, run) });
+}
+
+export interface PlacedAgentOptions extends Omit<AgentEnvironmentOptions, "run" | "concurrency"> {
+  /** Waits for a place where an agent can run. */
+  readonly place: (signal: AbortSignal) => AgentPlace | Promise<AgentPlace>;
+}
+
+/** As `createAgentEnvironment`, for agents that run anywhere. */
+export function agentEnvironment({ model, place, tasks, name = "agent", seed }: PlacedAgentOptions): Environment {
+  const chat = new Chat(model);
+  return createTextEnvironment({ env: () => new AgentEpisode({ chat, place }), tasks, name, seed });
+}
+
+/** The options of a training in an agent's environment. */
+export function agentTraining(options: TrainAgentOptions): TrainAndEvaluateOptions {
+  const { tasks: _, run, concurrency, name, ...rest } = options;
+  const environment = createAgentEnvironment({ ...options, seed: options.config.seed });
+  return { ...rest, environment };
+}
