@@ -169,7 +169,8 @@ const SIGNS: readonly Sign[] = [
     holds: (metrics) => of(metrics, "environment/altered_history") > 0,
     message: (metrics) =>
       `${percent(metrics["environment/altered_history"])} of the agent's calls had replies in their history that the model did not give there: each began a new segment, and the model reads those replies as text`,
-    remedy: () => "send the model's messages back as they came, or go on if the agent shortens its history on purpose",
+    remedy: () =>
+      "send the model's messages back as they came, or ignore this if the agent shortens its history on purpose",
   },
   {
     code: "unscorable",

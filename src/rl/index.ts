@@ -2,6 +2,7 @@
 
 export { type AdvantageOptions, type Advantages, computeAdvantages } from "./advantages.ts";
 export type { AgentClient, AgentResult, AgentReward, RunAgent } from "./agents/agent.ts";
+export type { AgentPlace } from "./agents/agent-episode.ts";
 export {
   type AgentEnvironmentOptions,
   type AgentModel,

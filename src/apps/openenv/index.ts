@@ -27,6 +27,7 @@ export {
   UNUSED_SECONDS,
 } from "./limits.ts";
 export type { ServedModel } from "./llm/endpoint.ts";
+export { Rollouts } from "./llm/rollouts.ts";
 export type { LogRecord } from "./log.ts";
 export type { PageHandler } from "./page-handler.ts";
 export { WIRE_ERRORS, type WireErrorCode } from "./schemas.ts";

@@ -7,10 +7,12 @@ const TITLE = "OpenEnv Environment HTTP API";
 interface ApiOptions {
   /** Whether the server has a model. */
   readonly llm: boolean;
+  /** Whether agents play rollouts here. */
+  readonly rollouts: boolean;
 }
 
 /** GET /openapi.json. */
-export function openApi({ action, observation, state }: WireSchemas, { llm }: ApiOptions): object {
+export function openApi({ action, observation, state }: WireSchemas, { llm, rollouts }: ApiOptions): object {
   const envelope = {
     type: "object",
     required: ["observation", "reward", "done"],
@@ -74,6 +76,17 @@ export function openApi({ action, observation, state }: WireSchemas, { llm }: Ap
         "/v1/models": { get: { summary: "The served model", ...answers(object) } },
         "/v1/chat/completions": {
           post: { summary: "A completion, as in OpenAI's API", ...takes(object, true), ...answers(object) },
+        },
+      }),
+      ...(rollouts && {
+        "/rollouts/next": { post: { summary: "Wait for a task: its rollout_id and task", ...answers(object) } },
+        "/rollouts/{id}/reward": {
+          post: {
+            summary: "End a rollout with its reward",
+            parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+            ...takes(object, true),
+            ...answers(object),
+          },
         },
       }),
       "/list_environments": { get: { summary: "Names for the Task API", ...answers({ type: "array" }) } },

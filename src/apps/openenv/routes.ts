@@ -12,6 +12,7 @@ import type { Proxies } from "./client-address.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 import { REQUEST_BYTES } from "./limits.ts";
 import type { LlmEndpoint } from "./llm/endpoint.ts";
+import type { Rollouts } from "./llm/rollouts.ts";
 import type { Log } from "./log.ts";
 import { answerMcp, endMcp, type McpCaller, type McpReply } from "./mcp/handler.ts";
 import type { Metrics } from "./metrics.ts";
@@ -41,6 +42,7 @@ export interface RouteOptions {
   readonly schemas: WireSchemas;
   readonly pages: readonly PageHandler[];
   readonly llm?: LlmEndpoint | undefined;
+  readonly rollouts?: Rollouts | undefined;
 }
 
 interface Env {
@@ -75,9 +77,10 @@ export function routes(options: RouteOptions): Routes {
     schemas,
     pages,
     llm,
+    rollouts,
   } = options;
   const underWay = new Set<Promise<unknown>>();
-  const api = openApi(schemas, { llm: llm !== undefined });
+  const api = openApi(schemas, { llm: (llm ?? rollouts) !== undefined, rollouts: rollouts !== undefined });
   const docs = docsPage(api);
 
   const posted =
@@ -96,6 +99,12 @@ export function routes(options: RouteOptions): Routes {
   };
 
   const html: Handler = (c) => c.html(docs);
+  const models: Handler = (c) => (rollouts || llm ? c.json((rollouts ?? llm)!.models()) : noModel());
+  const completions = (idOf: (c: Context<Env>) => string | undefined) =>
+    posted(async (body, c) => {
+      if (rollouts) return unhurried(c, (signal) => rollouts.complete(idOf(c), body, signal));
+      return llm ? unhurried(c, (signal) => llm.answer(body, { client: c.get("client"), signal })) : noModel();
+    });
   const known: Readonly<Record<string, Readonly<Partial<Record<"GET" | "POST" | "DELETE", Handler>>>>> = {
     "/reset": { POST: posted((body, c) => environment("reset", body, c.get("client"))) },
     "/step": { POST: posted((body, c) => environment("step", body, c.get("client"))) },
@@ -110,19 +119,31 @@ export function routes(options: RouteOptions): Routes {
     "/openapi.json": { GET: (c) => c.json(api) },
     "/docs": { GET: html },
     "/redoc": { GET: html },
-    "/v1/models": { GET: (c) => (llm ? c.json(llm.models()) : noModel()) },
-    "/v1/chat/completions": {
-      POST: posted((body, c) => (llm ? completed(llm, body, c) : Promise.resolve(noModel()))),
-    },
+    "/v1/models": { GET: models },
+    "/v1/chat/completions": { POST: completions((c) => c.req.header("x-rollout-id")) },
+    ...(rollouts && {
+      "/rollouts/next": { POST: posted((_, c) => unhurried(c, (signal) => rollouts.next(signal))) },
+      "/rollouts/:id/reward": { POST: posted(async (body, c) => rollouts.report(c.req.param("id")!, body)) },
+      "/rollouts/:id/v1/models": { GET: models },
+      "/rollouts/:id/v1/chat/completions": { POST: completions((c) => c.req.param("id")) },
+    }),
     "/metrics": { GET: (c) => c.text(metrics.text(gauges()), 200, { "content-type": "text/plain; version=0.0.4" }) },
+  };
+
+  /** The route of a path; undefined for the paths of pages and tasks. */
+  const routeOf = (path: string) => {
+    const route = path.replace(/^\/rollouts\/[^/]+\//, "/rollouts/:id/");
+    return Object.hasOwn(known, route) ? route : undefined;
   };
 
   const app = new Hono<Env>();
   app.use(count);
-  app.use("/v1/*", async (c, next) => {
+  const inShape: MiddlewareHandler = async (c, next) => {
     await next();
     c.res = await inLlmShape(c.res);
-  });
+  };
+  app.use("/v1/*", inShape);
+  app.use("/rollouts/:id/v1/*", inShape);
   app.use(async (c, next) => refused(access.refuseOrigin(callerOf(c)), c) ?? next());
   app.use(ifPreflight(cors(CORS)));
   app.use(admit);
@@ -154,7 +175,7 @@ export function routes(options: RouteOptions): Routes {
 
   async function count(c: Context<Env>, next: () => Promise<void>): Promise<void> {
     const { path } = c.req;
-    const route = Object.hasOwn(known, path) ? path : "other";
+    const route = routeOf(path) ?? "other";
     const answered = next();
     if (route !== "other") underWay.add(answered);
     try {
@@ -177,7 +198,7 @@ export function routes(options: RouteOptions): Routes {
     if (c.req.path !== "/health" && !rate.tryTake(client))
       return refused({ status: 429, detail: "Too Many Requests", retryAfter: 1 }, c);
     c.set("client", client);
-    if (!Object.hasOwn(known, c.req.path) || c.req.path === "/health" || c.req.path === "/metrics") {
+    if (!routeOf(c.req.path) || c.req.path === "/health" || c.req.path === "/metrics") {
       await next(); // pages may stream for hours
       return undefined;
     }
@@ -211,6 +232,7 @@ export function routes(options: RouteOptions): Routes {
       sqlenv_sessions_max: ["Slots there are", sessions.max],
       sqlenv_threads: ["Environment threads", pool.threads],
       sqlenv_requests_waiting: ["Requests that wait for a thread or are in work", pool.waiting],
+      ...(rollouts && { sqlenv_rollouts_playing: ["Rollouts that agents play", rollouts.playing] as const }),
       ...(llm && {
         sqlenv_completions_running: ["Completions that are sampled", llm.queue.running] as const,
         sqlenv_completions_waiting: ["Completions that wait", llm.queue.waiting] as const,
@@ -226,12 +248,19 @@ export function routes(options: RouteOptions): Routes {
 const CORS = {
   origin: (origin: string) => origin,
   allowMethods: ["GET", "POST", "DELETE"],
-  allowHeaders: ["content-type", "authorization", "x-api-key", "mcp-session-id", "mcp-protocol-version"],
+  allowHeaders: [
+    "content-type",
+    "authorization",
+    "x-api-key",
+    "mcp-session-id",
+    "mcp-protocol-version",
+    "x-rollout-id",
+  ],
   exposeHeaders: ["mcp-session-id"],
 };
 
-/** A completion; the connection may be silent while it is sampled, and ends it by closing. */
-async function completed(llm: LlmEndpoint, body: string, c: Context<Env>): Promise<Response> {
+/** An answer that may take long: the connection may be silent meanwhile, and ends it by closing. */
+async function unhurried(c: Context<Env>, answer: (signal: AbortSignal) => Promise<Response>): Promise<Response> {
   const { incoming, outgoing } = c.env;
   const gone = new AbortController();
   outgoing.once("close", () => gone.abort());
@@ -239,7 +268,7 @@ async function completed(llm: LlmEndpoint, body: string, c: Context<Env>): Promi
   const { timeout = 0 } = socket;
   socket.setTimeout(0);
   try {
-    return await llm.answer(body, { client: c.get("client"), signal: gone.signal });
+    return await answer(gone.signal);
   } finally {
     socket.setTimeout(timeout);
   }

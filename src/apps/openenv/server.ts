@@ -12,6 +12,7 @@ import { networkOf, Proxies } from "./client-address.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import * as limits from "./limits.ts";
 import { LlmEndpoint, type ServedModel } from "./llm/endpoint.ts";
+import type { Rollouts } from "./llm/rollouts.ts";
 import { type LogRecord, logTo } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import type { PageHandler } from "./page-handler.ts";
@@ -59,6 +60,8 @@ export interface ServerOptions extends EnvironmentOptions, ActionForm {
   readonly origins?: readonly string[] | undefined;
   /** A model for the LLM endpoint (`/v1`); closing the server does not close its engine. @default none */
   readonly llm?: ServedModel | undefined;
+  /** Rollouts that agents play here (`/rollouts`); `/v1` is then theirs. @default none */
+  readonly rollouts?: Rollouts | undefined;
   /** Page handlers, tried in order before the 404. */
   readonly pages?: readonly PageHandler[];
   /** Receives one record per event. */
@@ -110,6 +113,7 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
   const { fetch, settled } = routes({
     ...shared,
     llm,
+    rollouts: options.rollouts,
     pages,
     questions: data.questions,
     about: aboutOf(data, rulesOf(options)),
@@ -150,6 +154,7 @@ export async function startServer(data: DataSet, options: ServerOptions = {}): P
         log("info", "shutting_down", { sessions: sessions.active });
         const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
         const seconds = limits.SHUTDOWN_SECONDS;
+        options.rollouts?.close();
         await Promise.all([sockets.drain(seconds), llm?.drain(seconds), settled()]);
         server.closeIdleConnections();
         await Promise.race([stopped, new Promise((resolve) => setTimeout(resolve, 500))]); // for replies still being sent

@@ -13,9 +13,12 @@ import { places } from "./places.ts";
 
 export interface AgentEnvironmentOptions extends Pick<TextEnvironmentOptions, "tasks" | "name" | "seed"> {
   readonly model: ChatModel;
-  readonly run: RunAgent;
+  /** Plays a task; or give `place`. */
+  readonly run?: RunAgent | undefined;
   /** Agents that run at once; the others wait. @default no limit: a batch has as many as episodes */
   readonly concurrency?: number | undefined;
+  /** Waits for a place where an agent can run, such as a process that asks a server for tasks; in place of `run`. */
+  readonly place?: ((signal: AbortSignal) => AgentPlace | Promise<AgentPlace>) | undefined;
 }
 
 /** The model has all that both training and chats need; what `loadModelAndTokenizer` returns has it. */
@@ -42,25 +45,20 @@ export interface TrainAgentOptions
  * await new GRPOTrainer({ model: loaded, environment, config }).train();
  */
 export function createAgentEnvironment(options: AgentEnvironmentOptions): Environment {
-  const { run, concurrency = Number.POSITIVE_INFINITY } = options;
+  const { model, run, place, concurrency = Number.POSITIVE_INFINITY, tasks, name = "agent", seed } = options;
   if (!(concurrency >= 1)) throw new UsageError({ what: "concurrency must be at least 1", value: concurrency });
-  return agentEnvironment({ ...options, place: places(concurrency, run) });
-}
-
-export interface PlacedAgentOptions extends Omit<AgentEnvironmentOptions, "run" | "concurrency"> {
-  /** Waits for a place where an agent can run. */
-  readonly place: (signal: AbortSignal) => AgentPlace | Promise<AgentPlace>;
-}
-
-/** As `createAgentEnvironment`, for agents that run anywhere. */
-export function agentEnvironment({ model, place, tasks, name = "agent", seed }: PlacedAgentOptions): Environment {
   const chat = new Chat(model);
-  return createTextEnvironment({ env: () => new AgentEpisode({ chat, place }), tasks, name, seed });
+  const wait = place ?? (run && places(concurrency, run));
+  if (!wait || (place && run))
+    throw new UsageError({
+      what: "an agent needs either `run` or `place`",
+      remedy: "give `run: async (task, openai) => reward`, or the `place` of a server's rollouts",
+    });
+  return createTextEnvironment({ env: () => new AgentEpisode({ chat, place: wait }), tasks, name, seed });
 }
 
 /** The options of a training in an agent's environment. */
 export function agentTraining(options: TrainAgentOptions): TrainAndEvaluateOptions {
-  const { tasks: _, run, concurrency, name, ...rest } = options;
-  const environment = createAgentEnvironment({ ...options, seed: options.config.seed });
-  return { ...rest, environment };
+  const { tasks: _, run: __, place: ___, concurrency: ____, name: _____, ...rest } = options;
+  return { ...rest, environment: createAgentEnvironment({ ...options, seed: options.config.seed }) };
 }
