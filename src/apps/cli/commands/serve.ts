@@ -23,11 +23,12 @@ import { addRulesOptions, type RulesFlags, rulesNamed } from "../options/rules.t
 import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { counted, countFromOne, output, portNumber, printable, styled, wholeNumber } from "../terminal/output.ts";
+import { addRecordOptions, openRecording, type RecordFlags } from "./serve-record.ts";
 
 /** Web pages served next to the protocol, tried in this order before a 404. */
 const PAGES: readonly PageHandler[] = [playgroundHandler()];
 
-interface ServeFlags extends RulesFlags, Omit<DeviceFlags, "threads"> {
+interface ServeFlags extends RulesFlags, RecordFlags, Omit<DeviceFlags, "threads"> {
   readonly host: string;
   readonly port?: number;
   readonly data: string;
@@ -35,8 +36,6 @@ interface ServeFlags extends RulesFlags, Omit<DeviceFlags, "threads"> {
   readonly stepBudget: number;
   readonly textActions?: boolean;
   readonly threads?: number;
-  readonly model?: string;
-  readonly modelThreads?: number;
   readonly maxSessions: number;
   readonly sessionsPerClient: number;
   readonly maxMessageBytes: number;
@@ -101,6 +100,7 @@ export function serveCommand(): Command {
     .optionsGroup(LLM_OPTIONS)
     .option("--model <name>", `also serve a model at /v1, as OpenAI's API does: starter, ${MODEL_SOURCES}`);
   addDeviceOptions(command, { group: LLM_OPTIONS, threads: "--model-threads" });
+  addRecordOptions(command);
   return addRulesOptions(command).action(run);
 }
 
@@ -125,7 +125,8 @@ async function run(flags: ServeFlags): Promise<void> {
   const apiKeys = keysOf(flags);
   const rules = rulesNamed(flags);
   const data = await resolveDataSet(flags.data, { dbDir });
-  const llm = flags.model === undefined ? undefined : await servedModel(flags.model, flags);
+  const recording = await openRecording(flags);
+  const llm = flags.model === undefined || recording ? undefined : await servedModel(flags.model, flags);
   const stop = interruptSignal(); // before the URL is printed, since whoever reads it may stop the server at once
   const server = await startServer(data, {
     ...flags,
@@ -139,11 +140,13 @@ async function run(flags: ServeFlags): Promise<void> {
     trustProxies: flags.trustProxy,
     pages: PAGES,
     llm,
+    rollouts: recording?.rollouts,
     onLog: (record) => {
       if (!quiet || record.level === "error") process.stderr.write(`${logLine(record, flags)}\n`);
     },
   }).catch(async (error: unknown) => {
     await llm?.close();
+    await recording?.close();
     throw error;
   });
   data.databases.close();
@@ -157,6 +160,7 @@ async function run(flags: ServeFlags): Promise<void> {
     out.line(`  clients connect to ${styled("cyan", server.url)}`);
     out.line(`  play and train in the browser: ${styled("cyan", `${server.url}/web/`)}`);
     if (llm) out.line(`  ${printable(llm.name)} for OpenAI clients: ${styled("cyan", `${server.url}/v1`)}`);
+    if (recording) out.line(`  agents ask for tasks at ${styled("cyan", `${server.url}/rollouts/next`)}`);
     out.line("Ctrl-C stops it");
   }
   out.result({
@@ -164,11 +168,16 @@ async function run(flags: ServeFlags): Promise<void> {
     port: server.port,
     pid: process.pid,
     rules: rulesId(rules),
-    ...(llm && { model: llm.name }),
+    ...((llm || recording) && { model: llm?.name ?? flags.model }),
   });
-  if (!stop.aborted) await once(stop, "abort");
-  await server.close();
-  await llm?.close();
+  try {
+    if (recording) await recording.train(stop, out);
+    else if (!stop.aborted) await once(stop, "abort");
+  } finally {
+    await server.close();
+    await llm?.close();
+    await recording?.close();
+  }
 }
 
 /** A record of the log: for people on a terminal, else one JSON object. */
