@@ -1,4 +1,4 @@
-// Trains the model behind agent.mjs. The bundled starter has no tools: first it is shown episodes as tool calls (SFT),
+// Trains the model that agent.mjs calls. The bundled starter has no tools: first it is shown episodes as tool calls (SFT),
 // most of which guess; then it learns by the agent's reward alone (GRPO). README.md says how to run it.
 import {
   createSqlEnvironment,

@@ -49,8 +49,10 @@ export const METRIC_MEANINGS: Readonly<Record<string, string>> = {
   "episodes/answer_miscopied": "share of episodes that answer wrong although a query returned the right values",
   "groups/{all_right,all_wrong}": "share of groups whose episodes are all right, or all wrong",
   "episodes/unscorable": "number of episodes that the environment could not score, which are left out",
-  "episodes/segments": "segments per episode; 1 when no history was truncated",
+  "episodes/segments": "segments per episode; 1 when no history was truncated or altered",
   "environment/solved": "environments of your own: share of scored episodes that solved their task",
+  "environment/new_segments": "agents: share of calls that begin a segment, the first call of an episode left out",
+  "environment/altered_history": "agents: share of calls whose history has replies that the model did not give there",
   "environment/{name}": "environments of your own: a number that the environment reports, mean over its episodes",
   "environment/reward/{name}": "environments of your own: a component of the reward, mean over episodes",
   "eval_{seen,unseen}/{greedy,sampled}/success_rate":
