@@ -48,9 +48,9 @@ function withCalls(transcript) {
 
 async function* encoded(turns) {
   const players = [
-    { player: "teacher", share: 30 },
-    { player: "guesser", share: 50 },
-    { player: "flailer", share: 20 },
+    { player: "teacher", share: 50 },
+    { player: "guesser", share: 35 },
+    { player: "flailer", share: 15 },
   ];
   const mixture = mixtureSchema.parse({ seed: "agent", players, questions_per_world: 8, forms: "starter" });
   for await (const transcript of demonstrations(mixture)) yield encodeTranscript(withCalls(transcript), turns);
@@ -63,7 +63,7 @@ const model = { ...starter, chatTemplate: TEMPLATE, turns: createTurnEncoder(sta
 const onStep = ({ step, loss }) => step % 10 === 0 && console.log(`SFT step ${step}, loss ${loss.toFixed(3)}`);
 await trainSft(model.engine, encoded(model.turns), {
   steps: Number(sft),
-  learning_rate: 1e-3,
+  learning_rate: 2e-3,
   batch_tokens: 4096,
   onStep,
 });

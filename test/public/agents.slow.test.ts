@@ -117,14 +117,19 @@ test("serve --record says what it lacks", async () => {
   }
 });
 
-/** Installs the example beside the built package; false without a registry. */
+/** Installs what the example's README names into a copy of the example; false without a registry. */
 function installed(): boolean {
   const example = join(folder, "agent");
-  cpSync(join(ROOT, "examples/agent"), example, { recursive: true, filter: (path) => !path.includes("node_modules") });
-  const file = join(example, "package.json");
-  writeFileSync(file, readFileSync(file, "utf8").replace("file:../..", `file:${ROOT}`));
+  cpSync(join(ROOT, "examples/agent"), example, { recursive: true });
+  const [, named] = /^npm install --no-save --ignore-scripts (.*)$/m.exec(
+    readFileSync(join(example, "README.md"), "utf8"),
+  )!;
+  writeFileSync(join(example, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  const { version } = JSON.parse(readFileSync(join(ROOT, "node_modules/zod/package.json"), "utf8"));
+  const flags = ["--ignore-scripts", "--no-audit", "--no-fund"];
   try {
-    execFileSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: example, stdio: "ignore" });
+    const names = [...named!.split(" "), `zod@${version}`, `sqlenv@file:${ROOT}`];
+    execFileSync("npm", ["install", ...flags, ...names], { cwd: example, stdio: "ignore" });
     return true;
   } catch {
     return false;
