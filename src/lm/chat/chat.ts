@@ -109,6 +109,18 @@ export class Chat {
     return this.#encoder.encode(messages, tools);
   }
 
+  /** Whether the model's template shows where a reply ends, which `extend` needs. */
+  get canExtend(): boolean {
+    const said = { role: "assistant", content: "Qprobeq" } as const;
+    try {
+      const asked = [{ role: "user", content: "Qprobeq" }, said, { role: "user", content: "Qprobeq" }] as const;
+      return this.extend([], 1, asked) !== undefined;
+    } catch (error) {
+      if (error instanceof UsageError) return false;
+      throw error;
+    }
+  }
+
   /**
    * Continues ids that end with a sampled reply, which is the assistant's message number `turn` (from 1): the ids with
    * those of the messages after it. Ids are never made again from text. Undefined if the template does not show where

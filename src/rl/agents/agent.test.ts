@@ -283,6 +283,16 @@ test("a rollout that is over refuses calls, and tells the agent by its signal", 
   expect(await late[0]).toBe("the rollout of task t0 is over");
 });
 
+test("a template that does not show where replies end is refused, and so is an agent without `run`", () => {
+  const open = "{% for m in messages %}{{ m.content + '<|im_end|>' }}{% endfor %}";
+  const run: RunAgent = () => 1;
+  expect(() => createAgentEnvironment({ model: { ...model, chatTemplate: open }, tasks, run })).toThrow(
+    "does not show where a reply ends",
+  );
+  expect(() => createAgentEnvironment({ model, tasks })).toThrow("either `run` or `place`");
+  expect(() => createAgentEnvironment({ model, tasks, run, concurrency: 0 })).toThrow("concurrency must be at least 1");
+});
+
 test("reward, components, metrics and solved are the agent's", async () => {
   const run: RunAgent = async (task, openai) => {
     await ask(openai, [{ role: "user", content: task.text }]);

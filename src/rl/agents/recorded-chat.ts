@@ -45,7 +45,7 @@ export class RecordedChat {
     const ids = known && this.#chat.extend(known.ids, known.turns, messages, tools);
     if (!known || !ids) {
       const common = Math.max(0, ...this.#points.map((point) => commonLength(point.messages, keys)));
-      const isAltered = common > 0 && messages.slice(common).some(({ role }) => role === "assistant");
+      const isAltered = known !== undefined || (common > 0 && messages.slice(common).some(isReply));
       return { messages, tools, ids: this.#chat.encode(messages, tools), added: messages, segment: null, isAltered };
     }
     const isLast = known.ids.length === this.segments[known.segment]!.tokens.length;
@@ -67,7 +67,7 @@ export class RecordedChat {
       tools: JSON.stringify(tools ?? []),
       ids: [...ids, ...tokens],
       segment: index,
-      turns: 1 + messages.filter(({ role }) => role === "assistant").length,
+      turns: 1 + messages.filter(isReply).length,
     });
   }
 
@@ -86,6 +86,10 @@ function push({ tokens, mask, logprobs }: Segment, id: number, mine: 0 | 1, logp
   tokens.push(id);
   mask.push(mine);
   logprobs.push(logprob);
+}
+
+function isReply({ role }: ChatMessage): boolean {
+  return role === "assistant";
 }
 
 /** A message as text: keys in a fixed order, without what is empty. */

@@ -48,6 +48,11 @@ export function createAgentEnvironment(options: AgentEnvironmentOptions): Enviro
   const { model, run, place, concurrency = Number.POSITIVE_INFINITY, tasks, name = "agent", seed } = options;
   if (!(concurrency >= 1)) throw new UsageError({ what: "concurrency must be at least 1", value: concurrency });
   const chat = new Chat(model);
+  if (!chat.canExtend)
+    throw new UsageError({
+      what: "the model's chat template does not show where a reply ends, so that the ids of a history cannot be kept",
+      remedy: "use a model whose generation prompt opens the reply, such as Qwen's and Llama's",
+    });
   const wait = place ?? (run && places(concurrency, run));
   if (!wait || (place && run))
     throw new UsageError({
