@@ -96,7 +96,6 @@ export { createTurnEncoder, Tokenizer, type TurnEncoder, trainBpe } from "./lm/m
 export { type Random, random } from "./random.ts";
 // Training.
 export {
-  type AgentClient,
   buildTrainer,
   chatPrompt,
   compareStages,

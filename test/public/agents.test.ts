@@ -2,17 +2,16 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadModelAndTokenizer, MemoryStore, RunFolder, resolveConfig, startServer, trainAgent } from "sqlenv";
+import { Rollouts } from "sqlenv/apps/openenv";
 import {
   type AgentClient,
-  loadModelAndTokenizer,
-  MemoryStore,
-  RunFolder,
-  resolveConfig,
-  startServer,
-  trainAgent,
-} from "sqlenv";
-import { Rollouts } from "sqlenv/apps/openenv";
-import { type EpisodeLine, type GRPOConfigInput, type MetricLine, saveFreshModel, type Task } from "sqlenv/rl/node";
+  type EpisodeLine,
+  type GRPOConfigInput,
+  type MetricLine,
+  saveFreshModel,
+  type Task,
+} from "sqlenv/rl/node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../helpers/server-place.ts";
 import { smallDataSet } from "../helpers/small-data.ts";

@@ -8,6 +8,7 @@ import { runTraining } from "./train.node.ts";
  * if aborted, with the training saved. The agent is any function that plays a task with a client of OpenAI's API.
  *
  * @example
+ * import type { AgentClient } from "sqlenv/rl";
  * const run = async ({ text, id }: Task, { baseURL, fetch }: AgentClient) => {
  *   const body = JSON.stringify({ model: "policy", messages: [{ role: "user", content: text }] });
  *   const reply = await fetch(`${baseURL}/chat/completions`, { method: "POST", body });
