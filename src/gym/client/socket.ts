@@ -42,7 +42,7 @@ export class Connection {
           new ServerError("connect_failed", {
             what: "cannot connect to",
             value: shown,
-            remedy: `${why}; is the server running (sqlenv serve)?`,
+            remedy: `${why}; is the server running?`,
           }),
         );
       let socket: SocketLike;
