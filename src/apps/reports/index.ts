@@ -47,6 +47,7 @@ export {
   accuracyNote,
   accuracyTable,
   PAIRED_NOTE,
+  pairedNote,
   pairedTable,
   recipeLines,
   type StageTable,

@@ -14,7 +14,7 @@ import { failuresMarkdown } from "./failures.ts";
 import { codeSpan, count, duration, escapeMarkdown, settingText } from "./format.ts";
 import { inventedNames } from "./invented-names.ts";
 import { splitLabel } from "./split-label.ts";
-import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
+import { accuracyNote, accuracyTable, pairedNote, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 import { resultVerdict, verdictLine } from "./verdict-sentence.ts";
 
 export interface ModelCardOptions {
@@ -162,7 +162,7 @@ function accuracyMarkdown(result: TrainingResult): string {
   return [
     tableMarkdown(accuracy),
     accuracyNote(result),
-    ...(paired ? [tableMarkdown(paired), PAIRED_NOTE] : []),
+    ...(paired ? [tableMarkdown(paired), pairedNote(result)] : []),
     ...(result.sft || result.self_taught
       ? [
           recipeLines(result)

@@ -27,7 +27,7 @@ import { inventedNames } from "./invented-names.ts";
 import { learningCurve } from "./learning-curve.ts";
 import { trainingCharts } from "./metric-charts.ts";
 import { splitLabel } from "./split-label.ts";
-import { accuracyNote, accuracyTable, PAIRED_NOTE, pairedTable, recipeLines, type StageTable } from "./stages.ts";
+import { accuracyNote, accuracyTable, pairedNote, pairedTable, recipeLines, type StageTable } from "./stages.ts";
 import { resultVerdict } from "./verdict-sentence.ts";
 
 /** A run's records; a running or stopped one has no result yet. */
@@ -151,7 +151,7 @@ function accuracyHtml(result: TrainingResult): string {
   if (!accuracy) return "";
   const note = (text: string) => `<p class="note">${escapeHtml(text)}</p>`;
   const recipe = recipeLines(result).map((line) => note(`${line[0]!.toUpperCase()}${line.slice(1)}.`));
-  const tests = paired ? `${tableHtml(paired)}${note(PAIRED_NOTE)}` : "";
+  const tests = paired ? `${tableHtml(paired)}${note(pairedNote(result))}` : "";
   return `<div class="card">${tableHtml(accuracy)}${note(accuracyNote(result))}${tests}${recipe.join("")}</div>`;
 }
 

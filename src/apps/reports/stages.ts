@@ -1,6 +1,7 @@
 // Accuracy by training stage (untrained, before GRPO, after) and paired tests between stages, as table rows.
 import type { EvaluationSplit, ScoringRule, SelfTaughtReport, TrainingResult } from "../../rl/run/records.ts";
 import { count, duration, pValue } from "./format.ts";
+import { splitLabel } from "./split-label.ts";
 
 const NAMES: Readonly<Record<ScoringRule, string>> = {
   answer: "answers",
@@ -51,23 +52,31 @@ export function accuracyNote({ accuracy = {} }: TrainingResult): string {
 
 /** The change by each stage with paired tests: one row per metric. Null if the result has no tests. */
 export function pairedTable(result: TrainingResult, isShort = false): StageTable | null {
-  const { paired = [] } = result;
+  const { paired = [], environment } = result;
   const hardest = paired.some(({ place }) => place === "unseen") ? "unseen" : "seen";
   const shown = isShort ? paired.filter(({ place, mark }) => place === hardest && mark !== "bird") : paired;
   if (shown.length === 0) return null;
   const points = (value: number) => `${value < 0 ? "−" : "+"}${Math.abs(100 * value).toFixed(1)}`;
   const rows = shown.map(({ to, place, mark, difference, difference_ci: ci, mcnemar_p, permutation_p, databases }) => [
-    `${to === "after" ? "GRPO" : stagesBefore(result)}: ${NAMES[mark]}${isShort ? "" : `, ${place}`}`,
+    `${to === "after" ? "GRPO" : stagesBefore(result)}: ${NAMES[mark]}${isShort ? "" : `, ${environment ? splitLabel(place, environment) : place}`}`,
     `${points(difference)}${ci ? ` (${points(ci[0])} to ${points(ci[1])})` : ""}`,
     pValue(mcnemar_p),
     databases > 1 ? pValue(permutation_p) : "–",
   ]);
-  return { head: [isShort ? `change, ${hardest} databases` : "change", "points", "McNemar p", "p by db"], rows };
+  const change = isShort ? `change, ${splitLabel(hardest, environment)}` : "change";
+  return { head: [change, "points", "McNemar p", environment ? "p by group" : "p by db"], rows };
 }
 
-/** The caption of the paired tests. */
+/** The caption of the paired tests in SQL. */
 export const PAIRED_NOTE =
   "Paired by question. McNemar's test takes questions as independent; p by db flips whole databases and does not: trust it.";
+
+/** The caption of a result's paired tests. */
+export function pairedNote({ environment }: TrainingResult): string {
+  return environment
+    ? "Paired by task. McNemar's test takes tasks as independent; p by group flips whole groups and does not: trust it where there are groups."
+    : PAIRED_NOTE;
+}
 
 function stagesBefore({ sft, self_taught = [] }: TrainingResult): string {
   return [...(sft ? ["SFT"] : []), ...(self_taught.length > 0 ? ["self-taught"] : [])].join(" + ") || "SFT";

@@ -11,6 +11,13 @@ import type { EpisodeRecord, StepRecord } from "../episode.ts";
  */
 export function formatTranscript(record: EpisodeRecord): string {
   const { question_id, difficulty, database_name, seen, question, start, steps } = record;
+  if (isText(record))
+    return [
+      `${question_id} (${database_name}), ${record.player}`,
+      `Task: ${question}`,
+      ...steps.map(formatStep),
+      formatVerdict(record),
+    ].join("\n");
   const head = [
     `${question_id} (${difficulty}, ${database_name}, ${seen ? "seen" : "unseen"} database), ${record.player}`,
     `Question: ${question}`,
@@ -19,11 +26,17 @@ export function formatTranscript(record: EpisodeRecord): string {
   return [...head, ...steps.map(formatStep), formatVerdict(record)].join("\n");
 }
 
+/** Whether an episode is of an environment that is not SQL: its actions are texts. */
+function isText({ steps }: Pick<EpisodeRecord, "steps">): boolean {
+  return (steps[0]?.action.action_type as string | undefined) === "TEXT";
+}
+
 /** Formats one turn: the action, its result and its reward. */
-export function formatStep({ action, text, parse_error, observation }: StepRecord): string {
+export function formatStep(step: StepRecord): string {
+  const { action, text, parse_error, observation } = step;
   const { result, error } = observation;
   return [
-    `${observation.step_count}. ${action.action_type}: ${indent(action.argument, "   ")}`,
+    `${observation.step_count}. ${isText({ steps: [step] }) ? "" : `${action.action_type}: `}${indent(action.argument, "   ")}`,
     ...(parse_error !== null ? [`   (not understood, taken as a query: ${JSON.stringify(text ?? "")})`] : []),
     ...(error !== null ? [`   error: ${indent(error, "   ")}`] : []),
     ...(result !== "" ? [`   ${indent(result, "   ")}`] : []),
@@ -32,13 +45,16 @@ export function formatStep({ action, text, parse_error, observation }: StepRecor
 }
 
 /** Formats how an episode ended. */
-export function formatVerdict({ correctness, reward, step_count, error, done_reason }: EpisodeRecord): string {
+export function formatVerdict(record: EpisodeRecord): string {
+  const { correctness, reward, step_count, error, done_reason } = record;
   const steps = step_count === 1 ? "1 step" : `${step_count} steps`;
   if (error !== null) return `=> broken after ${steps}: ${error}`;
   if (correctness === null) return `=> cannot be scored, ${steps}`;
   const missing =
     done_reason === "stuck" ? "no answer, the same action failed too often" : "no answer within the budget";
   const verdict = correctness === 1 ? "right" : done_reason === "answered" ? "wrong" : missing;
+  if (isText(record))
+    return `=> ${correctness === 1 ? "solved" : "not solved"}${done_reason ? "" : ", not ended"}, reward ${signed(reward ?? 0)}, ${steps}`;
   return `=> ${verdict}, reward ${signed(reward ?? 0)}, ${steps}`;
 }
 
