@@ -68,8 +68,8 @@ export interface TextEnvironment {
    * model-policy.ts
    */
   policy?(options: EpisodePolicyOptions): EpisodePolicy;
-  /** Waits until an episode can begin, such as for a free place; environment_timeout does not count it. */
-  ready?(): void | Promise<void>;
+  /** Called before `reset`; waits for what an episode needs, such as a free session, for as long as it takes. */
+  acquire?(): void | Promise<void>;
   reset(task: Task): TextReset | Promise<TextReset>;
   step(reply: string): TextStep | Promise<TextStep>;
   /** The log's record of the episode that has just ended. @default one made from the steps, see text-record.ts */

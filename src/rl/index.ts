@@ -55,6 +55,12 @@ export { loadTrainableWebModel } from "./load.ts";
 export { computeLoss, type EntropyCut, entropyCut, POLICY_LOSSES, type PolicyTotals, policyLoss } from "./loss.ts";
 export { POLICY_DEFAULTS, type PolicyLossType, type PolicyOptions, type PolicySpec } from "./loss-options.ts";
 export { METRIC_MEANINGS, meaningOf } from "./metric-names.ts";
+export {
+  type ConnectOptions,
+  connectEnvironment,
+  type ServerEnvironment,
+} from "./openenv/server-environment.ts";
+export { parseTasks, type ServerTask } from "./openenv/tasks.ts";
 export { measurePassAtK, type PassAtKOptions, passAtKWarning } from "./pass-at-k.ts";
 export { PRESET_NAMES, PRESET_NOTES, PRESETS, presetFor, presetNamed } from "./presets.ts";
 export {

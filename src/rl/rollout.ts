@@ -96,7 +96,7 @@ export async function playTask(
     boundary.wait(reply instanceof Promise && timeout !== null ? within(timeout, reply) : reply);
   let error: string | null = null;
   try {
-    if (env.ready) await boundary.call(() => boundary.wait(env.ready!()));
+    if (env.acquire) await boundary.call(() => boundary.wait(env.acquire!()));
     let { text } = await boundary.call(async () => checkReset(environment, task, await limited(env.reset(task))));
     first = text;
     for (let turn = 0; turn < turns; turn++) {

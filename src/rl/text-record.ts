@@ -19,11 +19,12 @@ export interface PlayedText extends Ending {
 }
 
 /**
- * Fields that only SQL has are null, empty or 0, except difficulty ("easy" unless the task has one that SQL has too) and
+ * The question of a task without text is the first text. Fields that only SQL has are null, empty or 0, except difficulty ("easy" unless the task has one that SQL has too) and
  * answer_type ("string"), which must have a value.
  */
-export function textRecord(environment: Environment, task: Task, played: PlayedText): EpisodeRecord {
+export function textRecord(environment: Environment, given: Task, played: PlayedText): EpisodeRecord {
   const { player, error, split, turns, first, steps } = played;
+  const task = given.text === "" ? { ...given, text: first ?? "" } : given;
   const last = steps.at(-1)?.step;
   const isScored = error === null && steps.every(({ step }) => step.reward !== null);
   const reward = isScored ? sum(steps.map(({ step }) => step.reward ?? 0)) : null;

@@ -53,7 +53,7 @@ export class RolloutClock {
   /** The environment, with its calls timed. */
   environment(env: TextEnvironment): TextEnvironment {
     return {
-      ...(env.ready && { ready: () => this.#timed(() => env.ready!()) }),
+      ...(env.acquire && { acquire: () => this.#timed(() => env.acquire!()) }),
       reset: (task) => this.#timed(() => env.reset(task)),
       step: (reply) => this.#timed(() => env.step(reply)),
       ...(env.record && { record: (ending) => env.record!(ending) }),

@@ -73,7 +73,7 @@ export class Connection {
 
   /** Sends a text and resolves with the reply. A timeout closes the connection: a late reply would be mistaken for the next one. */
   ask(text: string, milliseconds: number): Promise<string> {
-    if (this.#lost) return Promise.reject(this.#lost);
+    if (this.#lost && this.#unsolicited === undefined) return Promise.reject(this.#lost);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#lost = new ServerError("timeout", {
@@ -111,8 +111,8 @@ export class Connection {
 
   #hear(text: string): void {
     const waiting = this.#settle();
-    if (waiting) waiting.resolve(text);
-    else this.#unsolicited = text;
+    this.#unsolicited = waiting ? undefined : text;
+    waiting?.resolve(text);
   }
 
   #settle(): Waiting | undefined {

@@ -47,8 +47,8 @@ export class AgentEpisode implements TextEnvironment {
     return this.#rollout;
   }
 
-  ready(): Promise<void> {
-    return this.#current.ready();
+  acquire(): Promise<void> {
+    return this.#current.acquire();
   }
 
   reset(task: Task): Promise<TextReset> {
@@ -111,7 +111,7 @@ class Rollout implements EpisodePolicy {
   }
 
   /** Waits for a place. */
-  async ready(): Promise<void> {
+  async acquire(): Promise<void> {
     const placed = await this.#place(this.#over.signal);
     if (this.#over.signal.aborted) placed.free?.();
     else this.#placed = placed;

@@ -58,6 +58,27 @@ export const configSchema = z
       "difficulties of the questions to train and evaluate on",
       { design: ["easy", "medium"] },
     ),
+    env: note(
+      z.string().min(1).nullable().default(null),
+      "train in the environment of an OpenEnv server, by its URL, in place of SQL; needs tasks",
+    ),
+    tasks: note(
+      z.string().min(1).nullable().default(null),
+      "env: file of tasks, JSON or JSON Lines: id, and optionally text, reset, group, answer, difficulty, split",
+    ),
+    system: note(z.string().nullable().default(null), "env: system prompt; null: none"),
+    action_template: note(
+      z.string().min(1).nullable().default(null),
+      'env: action as JSON with the place of the reply, such as {"message": "{text}"}; also {word} (the first), {rest}, {number}, {json}; null: the server\'s only field',
+    ),
+    observation_field: note(
+      z.string().min(1).nullable().default(null),
+      "env: field of the observation that the model reads; null: its only text; where there are several, all of it as JSON",
+    ),
+    invalid_action_reward: note(
+      z.number().default(0),
+      "env: reward of a reply that is no valid action; the episode continues",
+    ),
     step_budget: note(count.default(10), "actions per episode, at most", { design: 10 }),
     eval_step_budget: note(
       count.nullable().default(null),

@@ -60,6 +60,8 @@ export function configText(config: GRPOConfig): string {
 
 /** Settings that may change when a run is resumed: they do not affect its results. */
 const FREE: readonly (keyof GRPOConfig)[] = [
+  "env", // the server may have another address; the one of an environment is recorded in inputs.json
+  "tasks", // the file may be elsewhere, its tasks are compared
   "threads",
   "environment_threads",
   "save_steps",
@@ -83,14 +85,14 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
       value: run,
       remedy: `name the folder of a training, one with a ${CONFIG_FILE}`,
     });
-  if (existsSync(join(run, ENVIRONMENT_FILE)))
+  // Without warnings about old names: the user cannot rename the settings of an existing run.
+  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} });
+  if (kept.env === null && existsSync(join(run, ENVIRONMENT_FILE)))
     throw new UsageError({
       what: "the run was trained in an environment of its own, which only its program has",
       value: run,
       remedy: "resume it from there: runTraining({ …, resume: true })",
     });
-  // Without warnings about old names: the user cannot rename the settings of an existing run.
-  const kept = resolveConfig(readConfigFile(file), { onDeprecated: () => {} });
   const wanted = resolveConfig({ ...kept, ...settings });
   const show = (value: unknown) => JSON.stringify(value);
   const free = [...FREE, ...freeSelfTaught(run)];
@@ -100,6 +102,12 @@ export function resumedConfig(run: string, settings: Readonly<Record<string, unk
       what: "the run was begun with other settings",
       value: changed.map((key) => `${key} ${show(kept[key])}, now ${show(wanted[key])}`).join("; "),
       remedy: "leave them as they were, or start a new run",
+    });
+  if ((wanted.env === null) !== (kept.env === null))
+    throw new UsageError({
+      what: "the run was begun in another environment; env was",
+      value: kept.env ?? "null",
+      remedy: "leave it as it was, or start a new run",
     });
   return { ...wanted, output_dir: kept.output_dir };
 }

@@ -9,6 +9,7 @@ import type { DataSet } from "../../gym/data/index.ts";
 import { packageInfo } from "../../io/package-info.node.ts";
 import { resolveModel } from "../../lm/model/formats/hub.node.ts";
 import type { GRPOConfig } from "../config.ts";
+import type { ServerEnvironment } from "../openenv/server-environment.ts";
 import { type RunInputs, runInputsSchema } from "./records.ts";
 import type { RunStore } from "./store.ts";
 
@@ -17,7 +18,8 @@ export const INPUTS_FILE = "inputs.json";
 
 export interface InputSources {
   readonly version: string;
-  readonly data: DataSet;
+  readonly data?: DataSet | undefined;
+  readonly environment?: ServerEnvironment | undefined;
   readonly modelFolders: readonly string[];
   readonly rewardFile: string | null;
 }
@@ -29,7 +31,9 @@ const MODEL_FILES =
 export interface CheckInputsOptions {
   /** The folder or GGUF file that was loaded. */
   readonly modelFolder: string;
-  readonly data: DataSet;
+  readonly data?: DataSet | undefined;
+  /** The environment on a server, in place of a data set. */
+  readonly environment?: ServerEnvironment | undefined;
   readonly config: GRPOConfig;
   readonly store: RunStore;
   readonly resume: boolean;
@@ -40,12 +44,13 @@ export interface CheckInputsOptions {
 
 /** Writes the sums of a new run; refuses to resume one whose inputs have changed, by name. */
 export async function checkInputs(options: CheckInputsOptions): Promise<void> {
-  const { modelFolder, data, config, store, resume, accept, onNote } = options;
+  const { modelFolder, data, environment, config, store, resume, accept, onNote } = options;
   const run = resolve(store.name);
   const folders = [await resolveModel(config.model_name), modelFolder].map((folder) => resolve(folder));
   const now = await sumInputs({
     version: packageInfo().version,
     data,
+    environment,
     rewardFile: config.reward_funcs,
     modelFolders: folders.filter((folder) => !folder.startsWith(run + sep)), // what a stage saved belongs to the run
   });
@@ -68,20 +73,27 @@ export async function checkInputs(options: CheckInputsOptions): Promise<void> {
 }
 
 /** Hashes the current inputs. */
-export async function sumInputs({ version, data, modelFolders, rewardFile }: InputSources): Promise<RunInputs> {
-  const names = [...new Set(data.questions.map(({ database_name }) => database_name))].sort();
-  const databases = data.file ? names.map((name) => [name, sha256(data.file!(name))]) : [];
+export async function sumInputs(sources: InputSources): Promise<RunInputs> {
+  const { version, data, environment, modelFolders, rewardFile } = sources;
+  const names = [...new Set(data?.questions.map(({ database_name }) => database_name))].sort();
+  const databases = data?.file ? names.map((name) => [name, sha256(data.file!(name))]) : [];
   const model: Record<string, string> = {};
   for (const [i, path] of [...new Set(modelFolders)].entries())
     for (const file of modelFiles(path))
       model[i === 0 ? basename(file) : `${i}/${basename(file)}`] = await fileSum(file);
   return {
     version,
-    questions: sha256(JSON.stringify(data.questions)),
+    questions: sha256(JSON.stringify(data?.questions ?? environment?.serverTasks ?? [])),
     databases: Object.fromEntries(databases) as Record<string, string>,
     model,
     reward_funcs: rewardFile === null ? {} : { [rewardFile]: await fileSum(rewardFile) },
+    ...(environment && { environment: describe(environment) }),
   };
+}
+
+/** What replies and observations mean on a server. */
+function describe({ name, action_template, observation_field }: ServerEnvironment): Record<string, string> {
+  return { name, action_template, observation_field: observation_field ?? "" };
 }
 
 /** The files that are loaded: a GGUF file itself, or those of a folder. */
@@ -111,7 +123,8 @@ export function changedInputs(before: RunInputs, now: RunInputs): string[] {
     return [`${what} (${names.slice(0, 3).join(", ")}${more})`];
   };
   return [
-    ...(before.questions === now.questions ? [] : ["the questions"]),
+    ...(before.questions === now.questions ? [] : [now.environment ? "the tasks" : "the questions"]),
+    ...changed("the environment", before.environment ?? {}, now.environment ?? {}),
     ...changed("databases", before.databases, now.databases),
     ...changed("the model", before.model, now.model),
     ...changed("the reward file", before.reward_funcs, now.reward_funcs),

@@ -52,6 +52,7 @@ function checkWindow(settings: GRPOConfig, { config, turns }: LoadedModel): void
     });
   if (max_context_tokens > window) throw refuse("max_context_tokens", max_context_tokens);
   if (sft_steps > 0 && sft_max_context_tokens > window) throw refuse("sft_max_context_tokens", sft_max_context_tokens);
+  if (settings.env !== null) return; // the rest is about the prompts of SQL
   checkRoom(turns, { prompt, shots }, { max_context_tokens, max_new_tokens }, rulesOf(settings));
 }
 

@@ -8,6 +8,7 @@ import { type ModelConfig, parameterCount } from "../../lm/model/config.ts";
 import { KNOWN_MODELS } from "../../lm/model/formats/known.ts";
 import type { LoraSpec } from "../../lm/model/lora.ts";
 import { batchingOf, type GRPOConfig, resolveConfig, stepsOf } from "../config.ts";
+import type { Environment } from "../environment.ts";
 import { PRESET_NAMES, presetNamed } from "../presets.ts";
 import { loadQuestionPrompts } from "../sql/questions.ts";
 import { createSqlEnvironment } from "../sql/sql-environment.ts";
@@ -40,29 +41,35 @@ export interface PlannedStage {
   readonly steps: number;
 }
 
-/** The stages of a training, in order. */
-export function stagesOf(config: GRPOConfig, data: DataSet): PlannedStage[] {
+/** The stages of a training on a data set, or in another environment than SQL, in order. */
+export function stagesOf(config: GRPOConfig, data: DataSet | Environment): PlannedStage[] {
   const { sft_steps, easy_steps, difficulty_filter, beta } = config;
-  const prompts = loadQuestionPrompts(data, config);
+  const isSql = !("tasks" in data);
+  const prompts = isSql ? loadQuestionPrompts(data, config) : data.tasks("train");
   const total = stepsOf(config, prompts.length);
   const easy = Math.min(easy_steps, total);
   const { questions } = batchingOf(config);
   const kl = beta > 0 ? `, KL ${beta} to the model before them` : "";
-  const asked = `${questions} questions × ${config.num_generations} episodes a step, learning rate ${config.learning_rate}${kl}`;
-  const easyQuestions = () => easyTasks(createSqlEnvironment({ data, config }).tasks("train"), data.name);
-  const easyText = () => `GRPO on the ${shown(easyQuestions().length)} easy training questions: ${asked}`;
-  const kinds = difficulty_filter.join(", ");
+  const what = isSql ? "questions" : "tasks";
+  const asked = `${questions} ${what} × ${config.num_generations} episodes a step, learning rate ${config.learning_rate}${kl}`;
+  const easyQuestions = () => easyTasks(environmentOf(data, config).tasks("train"), data.name);
+  const easyText = () => `GRPO on the ${shown(easyQuestions().length)} easy training ${what}: ${asked}`;
+  const kinds = isSql ? ` (${difficulty_filter.join(", ")})` : "";
   const stages: PlannedStage[] = [
-    { name: "sft", text: sft_steps > 0 ? sftText(config, data) : "", steps: sft_steps },
+    { name: "sft", text: sft_steps > 0 && isSql ? sftText(config, data) : "", steps: sft_steps },
     { name: "self_taught", text: selfTaughtText(config, prompts.length), steps: config.self_taught_rounds },
     { name: "easy", text: easy > 0 ? easyText() : "", steps: easy },
     {
       name: "all",
-      text: `GRPO on ${shown(prompts.length)} training questions (${kinds}): ${asked}`,
+      text: `GRPO on ${shown(prompts.length)} training ${what}${kinds}: ${asked}`,
       steps: total - easy,
     },
   ];
   return stages.filter(({ steps }) => steps > 0);
+}
+
+function environmentOf(data: DataSet | Environment, config: GRPOConfig): Environment {
+  return "tasks" in data ? data : createSqlEnvironment({ data, config });
 }
 
 function shown(value: number): string {
@@ -169,8 +176,8 @@ function playSeconds(model: ModelConfig, episodes: number, rows: number, gpu: Sp
 }
 
 /** Episodes of all evaluations of a training: before and after each stage, during GRPO, and pass@k. */
-export function evaluationEpisodes(config: GRPOConfig, data: DataSet, steps: number): number {
-  const { tasks } = createSqlEnvironment({ data, config });
+export function evaluationEpisodes(config: GRPOConfig, data: DataSet | Environment, steps: number): number {
+  const { tasks } = environmentOf(data, config);
   const seen = tasks("eval").filter((task) => task.seen).length;
   const sizes = [seen, tasks("eval").length - seen];
   const once = (greedy: number | null, sampled: number | null) =>

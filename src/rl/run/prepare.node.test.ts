@@ -18,8 +18,8 @@ test("own data without evaluation questions: a tenth is held out, by seed", asyn
     const prepared = await prepare(seed);
     await prepared.close();
     const { data, split, heldOut, asked } = prepared;
-    const held = data.questions.filter((question) => question.split === "eval").map(({ question_id }) => question_id);
-    expect([held.length, split.eval.questions, asked.filter((id) => held.includes(id))]).toEqual([
+    const held = data!.questions.filter((question) => question.split === "eval").map(({ question_id }) => question_id);
+    expect([held.length, split!.eval.questions, asked.filter((id) => held.includes(id))]).toEqual([
       heldOut,
       heldOut,
       [],
@@ -40,5 +40,5 @@ test("evaluation questions of the data set are kept as they are", async () => {
   const prepared = await prepareTraining({ config: { ...SETTINGS, questions_path: folder } });
   await prepared.close();
   expect(prepared.heldOut).toBe(0);
-  expect(prepared.data.questions.map(({ split }) => split)).toEqual(data.questions.map(({ split }) => split));
+  expect(prepared.data!.questions.map(({ split }) => split)).toEqual(data.questions.map(({ split }) => split));
 });

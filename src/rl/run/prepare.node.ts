@@ -5,7 +5,9 @@ import { UsageError } from "../../errors.ts";
 import { type DataSet, holdOut } from "../../gym/data/index.ts";
 import { resolveDataSet } from "../../gym/datasets.node.ts";
 import { type GRPOConfig, type GRPOConfigInput, resolveConfig, stepsOf } from "../config.ts";
-import { checkRewards, type RewardFunction } from "../rewards.ts";
+import { openServerEnvironment } from "../openenv/prepare.node.ts";
+import type { ServerEnvironment } from "../openenv/server-environment.ts";
+import { checkRewards, REWARD_FUNCTIONS, type RewardFunction, rewardEnvironment } from "../rewards.ts";
 import { loadQuestionPrompts } from "../sql/questions.ts";
 import { resumedConfig } from "./config-file.node.ts";
 import type { TrainingSplit } from "./records.ts";
@@ -21,6 +23,8 @@ export interface PrepareOptions {
   readonly data?: DataSet | undefined;
   /** Replaces `reward_funcs`. */
   readonly rewardFuncs?: readonly RewardFunction[] | undefined;
+  /** Called with notes for people, one line each. */
+  readonly onNote?: ((text: string) => void) | undefined;
 }
 
 /** A validated training, ready to start. */
@@ -30,16 +34,20 @@ export interface PreparedTraining {
   readonly run: string;
   /** Whether the run is continued. */
   readonly resume: boolean;
-  readonly data: DataSet;
+  /** Undefined for an environment on a server. */
+  readonly data: DataSet | undefined;
+  /** An environment on a server; undefined for SQL. */
+  readonly environment: ServerEnvironment | undefined;
   readonly rewardFuncs: readonly RewardFunction[];
-  /** Ids of the questions that GRPO asks. */
+  /** Ids of the questions or tasks that GRPO asks. */
   readonly asked: readonly string[];
   /** Optimizer steps of GRPO. */
   readonly steps: number;
-  readonly split: TrainingSplit;
+  /** Undefined for an environment on a server. */
+  readonly split: TrainingSplit | undefined;
   /** Training questions held out for evaluation, since the data set has no evaluation questions. */
   readonly heldOut: number;
-  /** Ends the reward functions' thread and closes the databases. */
+  /** Ends the reward functions' thread, and closes the databases or the server's sessions. */
   close(): Promise<void>;
 }
 
@@ -51,18 +59,29 @@ export async function prepareTraining({ config, resume, ...given }: PrepareOptio
 /** Like `prepareTraining`, with a complete config. */
 export async function prepare(
   config: GRPOConfig,
-  { resume, data: givenData, rewardFuncs: givenRewards }: Omit<PrepareOptions, "config"> = {},
+  { resume, data: givenData, rewardFuncs: givenRewards, onNote }: Omit<PrepareOptions, "config"> = {},
 ): Promise<PreparedTraining> {
   const run = resume ?? newRunFolder(config);
   const rewards = givenRewards
     ? { functions: givenRewards, close: async () => {} }
     : await rewardFile(config.reward_funcs);
   let data: DataSet | undefined;
+  let environment: ServerEnvironment | undefined;
   const close = async () => {
     if (!givenData) data?.databases.close();
+    environment?.close();
     await rewards.close();
   };
+  const common = { config, run, resume: resume !== undefined, close };
   try {
+    environment = await openServerEnvironment(config, onNote);
+    if (environment) {
+      const rewardFuncs = givenRewards ?? onServer(rewards.functions);
+      checkRewards(rewardFuncs, config.reward_weights);
+      const asked = environment.tasks("train").map(({ id }) => id);
+      const steps = stepsOf(config, asked.length);
+      return { ...common, data, environment, rewardFuncs, asked, steps, split: undefined, heldOut: 0 };
+    }
     const opened = givenData ? { data: givenData, heldOut: 0 } : await openTrainingData(config, resume);
     data = opened.data;
     const { heldOut } = opened;
@@ -71,11 +90,16 @@ export async function prepare(
     const steps = stepsOf(config, asked.length);
     const split = await splitOf(data, config);
     const rewardFuncs = rewards.functions;
-    return { config, run, resume: resume !== undefined, data, rewardFuncs, asked, steps, split, heldOut, close };
+    return { ...common, data, environment, rewardFuncs, asked, steps, split, heldOut };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** The environment's own reward, then the functions of the reward file. */
+function onServer(functions: readonly RewardFunction[]): RewardFunction[] {
+  return [rewardEnvironment, ...functions.filter((one) => !REWARD_FUNCTIONS.includes(one))];
 }
 
 /** The data set that a config names; if it has no evaluation questions, some training questions are held out. */

@@ -403,4 +403,6 @@ export const runInputsSchema = record({
    * The sum of the file with reward functions, by its name; empty without one. Files that it imports are not included.
    */
   reward_funcs: sums,
+  /** An environment on a server: its name, and the settings that the server's schemas decided. */
+  environment: sums.exactOptional(),
 });

@@ -87,7 +87,7 @@ async function train(
   options: TrainOptions,
   started: number,
 ): Promise<TrainingResult | null> {
-  const { config, run, resume, data, rewardFuncs, split } = prepared;
+  const { config, run, resume, data, environment, rewardFuncs, split } = prepared;
   const { signal, report, onPhase, onProgress, onPassAtK, onStep, onNote } = options;
   const callbacks = [...(options.callbacks ?? []), ...reporters(config, run)];
   const existed = existsSync(run);
@@ -95,44 +95,50 @@ async function train(
   store.lock({ force: options.force === true });
   const unlock = () => store.unlock();
   process.once("exit", unlock);
-  const environments = new DeviceEnvironments(data, {
-    threads: config.environment_threads,
-    ahead: prepared.asked,
-    ...(onNote && { onNote }),
-  });
+  const environments =
+    data &&
+    new DeviceEnvironments(data, {
+      threads: config.environment_threads,
+      ahead: prepared.asked,
+      ...(onNote && { onNote }),
+    });
   let model: LoadedModel | null = null;
   let saved: string | undefined; // the last stage that ended
   try {
     if (resume) keepSelfTaught(store, config);
     else store.write(CONFIG_FILE, configText({ ...config, output_dir: run }));
-    keepSplit(store, split);
+    if (split) keepSplit(store, split);
     await options.onFolder?.(store);
-    model = await runStages({
-      data,
-      config,
-      split,
-      store,
-      signal,
-      environments,
-      workers: Math.max(0, Math.min(MAX_SFT_WORKERS, usableCpus() - 2)),
-      load: loader(prepared, store, environments, options),
-      ...(onPhase && { onPhase }),
-      ...(onProgress && { onProgress }),
-      ...(onStep && { onStep }),
-      onStageEnd: (name, stage) => {
-        saved = name;
-        options.onStageEnd?.(name, stage);
-      },
-    });
+    const load = loader(prepared, store, environments, options);
+    model =
+      data && split
+        ? await runStages({
+            data,
+            config,
+            split,
+            store,
+            signal,
+            environments,
+            workers: Math.max(0, Math.min(MAX_SFT_WORKERS, usableCpus() - 2)),
+            load,
+            ...(onPhase && { onPhase }),
+            ...(onProgress && { onProgress }),
+            ...(onStep && { onStep }),
+            onStageEnd: (name, stage) => {
+              saved = name;
+              options.onStageEnd?.(name, stage);
+            },
+          })
+        : await load(config.model_name);
     if (!model) return null;
     const result = await trainAndEvaluate({
       model,
-      data,
+      ...(environment && { environment }),
+      ...(data && { data, environments }),
       config,
       rewardFuncs,
       store,
       signal,
-      environments,
       callbacks,
       resume,
       spent: (options.spent ?? 0) + (performance.now() - started) / 1000,
@@ -154,7 +160,7 @@ async function train(
     throw resumable(error, run);
   } finally {
     process.off("exit", unlock);
-    await Promise.allSettled([model?.engine.close(), environments.close()]); // never hides the error
+    await Promise.allSettled([model?.engine.close(), environments?.close()]); // never hides the error
     store.unlock();
   }
 }
@@ -169,20 +175,21 @@ function reporters({ report_to }: GRPOConfig, run: string): TrainerCallback[] {
  * is trained.
  */
 function loader(
-  { config, data, resume }: PreparedTraining,
+  { config, data, environment, resume }: PreparedTraining,
   store: RunFolder,
-  environments: DeviceEnvironments,
+  environments: DeviceEnvironments | undefined,
   { acceptChanges = false, onModel, onNote }: TrainOptions,
 ): (nameOrFolder: string) => Promise<LoadedModel> {
   let isChecked = false;
   return async (nameOrFolder) => {
     const model = await loadForTraining(nameOrFolder, config);
     try {
-      const inputs = { modelFolder: model.folder, data, config, store, resume, accept: acceptChanges, onNote };
+      const sources = { modelFolder: model.folder, data, environment };
+      const inputs = { ...sources, config, store, resume, accept: acceptChanges, onNote };
       if (!isChecked) await checkInputs(inputs);
       isChecked = true;
       onModel?.(model, nameOrFolder);
-      await environments.start(model.engine.facts.device);
+      await environments?.start(model.engine.facts.device);
     } catch (error) {
       await model.engine.close();
       throw error;
@@ -203,6 +210,7 @@ async function saveModel(
   const options = modelCard === undefined ? {} : { card: modelCard };
   if (config.use_peft) await engine.saveAdapter(join(run, "adapter"), baseName(folder), options);
   await engine.saveModel(join(run, "model"), options);
+  if (config.env !== null) return; // prompt and rules are SQL's
   for (const name of config.use_peft ? ["adapter", "model"] : ["model"])
     writeModelMetadata(join(run, name), { prompt: config.prompt, shots: config.shots }, rulesOf(config));
 }

@@ -76,24 +76,25 @@ export async function evaluateRunFolder(run: string, flags: EvalRunFlags): Promi
     return;
   }
   const { model, config, data, evaluation, recorded } = evaluated;
+  const isSql = evaluated.prompt === undefined;
   const step_budget = config.eval_step_budget ?? config.step_budget;
-  const prompt = promptId({ prompt: config.prompt, shots: config.shots });
+  const prompt = evaluated.prompt ?? promptId({ prompt: config.prompt, shots: config.shots });
   out.line(
-    `${styled("bold", printable(model))} (prompt ${prompt}) on ${printable(data)}, eval split, seed ${config.seed}, ${counted(step_budget, "action")} per episode, ${counted(config.max_new_tokens, "token")} per turn, rules ${rulesId(rulesOf(config))}`,
+    `${styled("bold", printable(model))} (prompt ${prompt}) on ${printable(data)}, eval split, seed ${config.seed}, ${counted(step_budget, "action")} per episode, ${counted(config.max_new_tokens, "token")} per turn${isSql ? `, rules ${rulesId(rulesOf(config))}` : ""}`,
   );
-  const agrees = recorded && rowsOf(evaluation).every(({ summary }, i) => same(summary, rowsOf(recorded)[i]!.summary));
-  const rows = rowsOf(evaluation).flatMap(({ name, summary }, i) => {
+  const agrees =
+    recorded && rowsOf(evaluation, isSql).every(({ summary }, i) => same(summary, rowsOf(recorded, isSql)[i]!.summary));
+  const rows = rowsOf(evaluation, isSql).flatMap(({ name, summary }, i) => {
     if (summary.episodes === 0) return [];
-    const was = recorded && rowsOf(recorded)[i]!.summary;
+    const was = recorded && rowsOf(recorded, isSql)[i]!.summary;
     return [[name, withInterval(summary), was ? withInterval(was) : "–", String(summary.episodes).padStart(8)]];
   });
   if (rows.length === 0) out.line(styled("yellow", "nothing was evaluated: the data has no evaluation questions"));
   else {
     out.line(drawTable(["success on", "now", "in the report", "episodes"], rows));
     out.line(verdict(agrees));
-    out.line();
-    out.line(styled("bold", "greedy episodes"));
-    drawReport(buildReport(greedy, { player: model }), out);
+    if (isSql) out.line(`\n${styled("bold", "greedy episodes")}`);
+    if (isSql) drawReport(buildReport(greedy, { player: model }), out);
   }
   out.result({ run, model, data, prompt, step_budget, evaluation, recorded, agrees });
 }
@@ -112,10 +113,10 @@ function deviceFlags({ device, ...flags }: EvalRunFlags) {
   return deviceOptions({ ...flags, ...(device !== undefined && device !== "auto" && { device }) });
 }
 
-function rowsOf(evaluation: Evaluation): { readonly name: string; readonly summary: Summary }[] {
+function rowsOf(evaluation: Evaluation, isSql: boolean): { readonly name: string; readonly summary: Summary }[] {
   return (["unseen", "seen"] as const).flatMap((split) =>
     (["greedy", "sampled"] as const).map((decoding) => ({
-      name: `${split} databases, ${decoding}`,
+      name: `${isSql ? `${split} databases` : `${split === "seen" ? "tasks of training groups" : "held-out tasks"}`}, ${decoding}`,
       summary: evaluation[split][decoding],
     })),
   );

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
+import { UsageError } from "../../../errors.ts";
 import { findModel } from "../../../lm/engine/index.node.ts";
 import { parameterCount, parseConfig } from "../../../lm/model/config.ts";
 import { isGgufFile, loadGguf } from "../../../lm/model/formats/gguf.node.ts";
@@ -20,6 +21,7 @@ import {
   renameSettings,
   resolveConfig,
 } from "../../../rl/index.ts";
+import { SQL_ONLY } from "../../../rl/openenv/prepare.node.ts";
 import { readConfigFile } from "../../../rl/run/config-file.node.ts";
 
 export interface ConfigFlags extends Readonly<Record<string, unknown>> {
@@ -30,6 +32,7 @@ export interface ConfigFlags extends Readonly<Record<string, unknown>> {
 /** One setting in JSON Schema. */
 interface Setting {
   readonly type?: string | readonly string[];
+  readonly anyOf?: readonly { readonly type?: string }[];
   readonly default?: unknown;
   readonly description?: string;
   readonly enum?: readonly string[];
@@ -40,7 +43,18 @@ const SETTINGS = (z.toJSONSchema(configSchema, { io: "input" }) as { properties:
 /** Settings that `train --help` lists; `--help-all` lists all. */
 const COMMON: readonly string[] = [
   ...["model_name", "questions_path", "db_dir", "difficulty_filter", "step_budget", "seed", "output_dir", "max_steps"],
-  ...["num_generations", "per_device_train_batch_size", "learning_rate", "sft_steps", "use_peft", "device"],
+  ...[
+    "env",
+    "tasks",
+    "system",
+    "action_template",
+    "num_generations",
+    "per_device_train_batch_size",
+    "learning_rate",
+    "sft_steps",
+    "use_peft",
+    "device",
+  ],
 ];
 
 /** Groups of the other settings, by the first setting of each in the schema. */
@@ -58,6 +72,9 @@ const GROUPS: Readonly<Record<string, string>> = {
   logging_steps: "Logging, evaluation and checkpoints:",
   device: "Device and threads:",
 };
+
+/** Settings of presets that are about SQL and do not apply to the environment of a server. */
+const WITHOUT_SQL: GRPOConfigInput = { ...SQL_ONLY, reward_weights: null, easy_steps: 0 };
 
 /** Adds --preset, --config, a flag for every setting, and --help-all. */
 export function addConfigOptions(command: Command): Command {
@@ -102,8 +119,10 @@ export function typedSettings(flags: ConfigFlags): Record<string, unknown> {
 
 /** Parses a flag's text as YAML (numbers, true, null); settings that are lists take values between commas. */
 function readValue(key: string, text: string): unknown {
-  const { type, default: fallback } = SETTINGS[key] ?? {};
+  const { type, anyOf = [], default: fallback } = SETTINGS[key] ?? {};
   if (type === "string" && typeof fallback === "string") return text;
+  const isText = anyOf.some((one) => one.type === "string") && anyOf.every((one) => /string|null/.test(one.type ?? ""));
+  if (isText) return text === "null" ? null : text;
   const isList = Array.isArray(fallback) || key === "reward_weights" || key === "lora_target_modules";
   try {
     return parseYaml(isList && text !== "null" && !text.startsWith("[") ? `[${text}]` : text);
@@ -124,12 +143,20 @@ export function configOf(
   const file = flags.config === undefined ? {} : readConfigFile(flags.config);
   const { preset: named, ...settings } = file;
   const given = { ...settings, ...typedSettings(flags) };
+  const isOnServer = typeof given.env === "string";
+  if (isOnServer && given.model_name === undefined && flags.preset === undefined && named === undefined)
+    throw new UsageError({
+      what: "--env needs a model, for the bundled starter was taught SQL only",
+      value: String(given.env),
+      remedy:
+        "give --model-name a chat model of the Hub such as Qwen/Qwen3-0.6B, or a folder (starter trains the starter all the same)",
+    });
   const asked = flags.preset ?? (typeof named === "string" ? named : undefined);
   const preset = asked ?? (isComplete(settings) ? "none" : presetOf(given.model_name));
   if (asked === undefined && preset !== "none" && Object.keys(given).length > 0 && onPreset)
     for (const line of presetLines(preset, given.model_name, flags.config)) onPreset(line);
   return resolveConfig(
-    { ...(preset === "none" ? {} : presetNamed(preset)), ...given },
+    { ...(preset === "none" ? {} : presetNamed(preset)), ...(isOnServer && WITHOUT_SQL), ...given },
     onDeprecated && { onDeprecated },
   );
 }

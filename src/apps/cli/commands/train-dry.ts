@@ -3,7 +3,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SqlEnvError } from "../../../errors.ts";
-import type { DataSet } from "../../../gym/data/index.ts";
 import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
 import { capacityText, cpuCapacity } from "../../../lm/engine/estimate-memory.ts";
 import { baseFolderOf, findModel, hubCache } from "../../../lm/engine/index.node.ts";
@@ -27,7 +26,6 @@ import {
   memoryOptionsOf,
   type PlannedStage,
   planFor,
-  type RewardFunction,
   resolveConfig,
   sftSeconds,
   stagesOf,
@@ -36,6 +34,7 @@ import {
 } from "../../../rl/index.ts";
 import { loadTrainableModel } from "../../../rl/load.node.ts";
 import { engineOptions } from "../../../rl/run/model.node.ts";
+import type { PreparedTraining } from "../../../rl/run/prepare.node.ts";
 import {
   drawTable,
   formatBytes,
@@ -52,12 +51,9 @@ import { minutes } from "./train-screen.ts";
  * Prints what a training would take. If the model is on this machine and fits into memory, one step is run, measured
  * and discarded.
  */
-export async function dryRun(
-  config: GRPOConfig,
-  data: DataSet,
-  rewardFuncs: readonly RewardFunction[],
-  out: Output,
-): Promise<void> {
+export async function dryRun(prepared: PreparedTraining, out: Output): Promise<void> {
+  const { config } = prepared;
+  const data = prepared.environment ?? prepared.data!;
   const folder = findModel(config.model_name);
   const model = await shapeOf(config, folder);
   const gpu = config.device === "cpu" ? undefined : gpuHere(config);
@@ -100,7 +96,7 @@ export async function dryRun(
     out.result({ ...common, memory, fits, seconds, cards: inOldTerms(plans) });
     return;
   }
-  const times = await measuredSteps(config, data, rewardFuncs, out).catch((error: unknown) => {
+  const times = await measuredSteps(prepared, out).catch((error: unknown) => {
     if (!(error instanceof SqlEnvError && error.code === "out_of_memory")) throw error;
     out.line(`it does not fit, by a step that was tried: ${printable(error.message)}`);
     return null;
@@ -276,24 +272,21 @@ function inOldTerms(plans: readonly GpuPlan[]) {
 }
 
 /** Measures one step of GRPO and, if the config has SFT, one of SFT. */
-async function measuredSteps(
-  config: GRPOConfig,
-  data: DataSet,
-  rewardFuncs: readonly RewardFunction[],
-  out: Output,
-): Promise<StepTimes> {
+async function measuredSteps(prepared: PreparedTraining, out: Output): Promise<StepTimes> {
+  const { config, data, environment, rewardFuncs } = prepared;
   const model = await loadTrainableModel(config.model_name, engineOptions(config));
   try {
     const timings: TimingLine[] = [];
     const once = { ...config, max_steps: 1, eval_steps: 0 };
     const callbacks = [{ on_step_end: (_: unknown, { timing }: { timing: TimingLine }) => void timings.push(timing) }];
-    await new GRPOTrainer({ model, data, config: once, rewardFuncs, callbacks }).train(); // with its store in memory
+    const choice = { ...(data && { data }), ...(environment && { environment }) };
+    await new GRPOTrainer({ model, ...choice, config: once, rewardFuncs, callbacks }).train(); // with its store in memory
     const [{ step_time, sampling, training }] = timings as [TimingLine];
     const { peak } = await model.engine.memory();
     out.line(
       `one step, measured: sampling ${sampling.toFixed(1)} s, training ${training.toFixed(1)} s, ${formatBytes(peak)} of memory`,
     );
-    if (config.sft_steps === 0) return { step_time, sft_step_time: 0 };
+    if (config.sft_steps === 0 || !data) return { step_time, sft_step_time: 0 };
     const started = performance.now();
     await fineTune(model, data, { ...config, sft_steps: 1 });
     return { step_time, sft_step_time: (performance.now() - started) / 1000 };

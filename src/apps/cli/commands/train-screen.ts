@@ -23,7 +23,7 @@ import {
   evaluationRows,
   headline,
   isScored,
-  PAIRED_NOTE,
+  pairedNote,
   pairedTable,
   passAtKText,
   recipeLines,
@@ -172,22 +172,26 @@ export class TrainingScreen implements TrainerCallback {
     const { run, steps, episodes, tokens, seconds } = result;
     const budget = config.eval_step_budget ?? config.step_budget;
     const same = `--data ${config.questions_path}${config.db_dir === "bundled" ? "" : ` --db-dir ${config.db_dir}`}`;
+    const isSql = !result.environment;
     const best = result.after.unseen.greedy.success_rate ?? result.after.seen.greedy.success_rate ?? 0;
     const worst = result.before.unseen.greedy.success_rate ?? result.before.seen.greedy.success_rate ?? 0;
     const evaluated = evaluationRows(result).filter((row) => isScored(row));
     const rows = evaluated.map((row) => [
-      `${row.split}, ${row.decoding}`,
-      ...[row.random, row.before, row.after].map((part) => withInterval(part).replaceAll(" %", "").replace(" – ", "–")),
+      isSql ? `${row.split}, ${row.decoding}` : row.name,
+      ...(isSql ? [row.random, row.before, row.after] : [row.before, row.after]).map((part) =>
+        withInterval(part).replaceAll(" %", "").replace(" – ", "–"),
+      ),
     ]);
     this.#out.line();
     this.#out.line(styled("bold", styled(best > worst ? "green" : "yellow", headline(result))));
     this.#out.line();
     if (evaluated[0]) {
-      this.#out.line(drawTable(["right (%), databases", "random", "before", "after"], rows));
+      const columns = isSql ? ["random", "before", "after"] : ["before", "after"];
+      this.#out.line(drawTable([isSql ? "right (%), databases" : "solved (%), tasks", ...columns], rows));
       this.#out.line();
+      const behaviour = behaviourRows(result);
       const title = `behaviour on ${evaluated[0].split} databases`;
-      this.#out.line(drawTable([title, "random", "before", "after"], behaviourRows(result)));
-      this.#out.line();
+      if (behaviour.length > 0) this.#out.line(`${drawTable([title, ...columns], behaviour)}\n`);
     }
     const accuracy = accuracyTable(result);
     if (accuracy) {
@@ -198,7 +202,7 @@ export class TrainingScreen implements TrainerCallback {
     const paired = pairedTable(result, true);
     if (paired) {
       this.#out.line(drawTable(paired.head, paired.rows));
-      this.#out.line(styled("dim", PAIRED_NOTE));
+      this.#out.line(styled("dim", pairedNote(result)));
       this.#out.line();
     }
     for (const line of recipeLines(result)) this.#out.line(line);
@@ -208,7 +212,7 @@ export class TrainingScreen implements TrainerCallback {
     this.#out.line(`everything is in ${printable(run)}: ${files.join(", ")}`);
     const next = [
       ["see it in the browser", `sqlenv report ${run} --serve`],
-      ["watch the model play", `sqlenv play --player model --model ${run}/model ${same}`],
+      ...(isSql ? [["watch the model play", `sqlenv play --player model --model ${run}/model ${same}`] as const] : []),
       ["measure it again", `sqlenv eval --run ${run}`],
     ] as const;
     this.#out.line();

@@ -13,6 +13,7 @@ import {
   type TrainingSplit,
   type Warning,
 } from "../../../rl/index.ts";
+import type { ServerEnvironment } from "../../../rl/openenv/server-environment.ts";
 import type { RunFolder } from "../../../rl/run/folder.node.ts";
 import { type PreparedTraining, prepareTraining } from "../../../rl/run/prepare.node.ts";
 import { runTraining } from "../../../rl/run/train.node.ts";
@@ -66,10 +67,10 @@ async function train(flags: TrainFlags): Promise<void> {
   const warn = (line: string) => out.line(styled("yellow", line));
   const note = (line: string) => out.line(styled("dim", line));
   const config = resume === undefined ? configOf(flags, warn, note) : resumeSettings(flags, warn);
-  const prepared = await prepareTraining({ config, resume });
+  const prepared = await prepareTraining({ config, resume, onNote: warn });
   try {
     for (const line of preparedLines(prepared)) out.line(line);
-    if (flags.dryRun) await dryRun(prepared.config, prepared.data, prepared.rewardFuncs, out);
+    if (flags.dryRun) await dryRun(prepared, out);
     else await trainPrepared(prepared, flags, lost, out);
   } finally {
     await prepared.close();
@@ -146,7 +147,9 @@ function rewardsOf(run: string): RewardPoint[] {
 }
 
 /** Describes the data of a training and how its databases are split. */
-function preparedLines({ data, config, split, heldOut }: PreparedTraining): string[] {
+function preparedLines({ data, config, split, heldOut, environment }: PreparedTraining): string[] {
+  if (environment) return serverLines(environment);
+  if (!data || !split) return [];
   const overlap = overlapWarning(split);
   const levels = config.difficulty_filter.join(" or ");
   return [
@@ -167,6 +170,19 @@ function preparedLines({ data, config, split, heldOut }: PreparedTraining): stri
       : []),
     ...splitLines(split),
     ...(overlap ? [styled("yellow", `${overlap.message}; ${overlap.remedy}`)] : []),
+  ];
+}
+
+/** Describes an environment on a server. */
+function serverLines({ name, url, tasks, action_template, observation_field }: ServerEnvironment): string[] {
+  const [training, held] = [tasks("train").length, tasks("eval").length];
+  return [
+    `${printable(name)} at ${printable(url)}: ${counted(training, "training task")}, ${formatNumber(held)} held out for evaluation`,
+    styled(
+      "dim",
+      `a reply is sent as ${printable(action_template)}; the model reads ${observation_field === null ? "the observation as JSON" : `the observation's field ${printable(observation_field)}`}`,
+    ),
+    ...(held === 0 ? [styled("yellow", 'nothing will be evaluated: no task is held out ("split": "eval")')] : []),
   ];
 }
 
