@@ -30,6 +30,14 @@ const ROWS = [
     env: { SQLENV_PYTHON: "{python}", SQLENV_TEST_NEEDS: "openenv" },
   },
   {
+    client: "openenv-server",
+    package: "openenv",
+    requirements: "test/clients/openenv.txt",
+    checks: "`train --env URL` in the echo environment of `openenv init`: the server's rewards, in its one session",
+    command: [...VITEST, "test/public/train-openenv-stock.slow.test.ts"],
+    env: { SQLENV_PYTHON: "{python}", SQLENV_TEST_NEEDS: "openenv" },
+  },
+  {
     client: "openenv-core",
     requirements: "test/clients/openenv-core.txt",
     checks: "an episode; `validate` by URL; 200 episodes by 16 MCPToolClients, equal to a replay",

@@ -174,6 +174,18 @@ test("an episode that uses up its turns is solved if it earned something, whatev
   await player.engine.close();
 });
 
+test("an environment's `solvedReward` decides which rewards are a solution", async () => {
+  const player = model();
+  const play = async (solvedReward: number) => {
+    const env = returning({ text: "Go on.", reward: 0.1, done: false });
+    const environment = createTextEnvironment({ env, tasks: TASKS, solvedReward });
+    return (await rollOut(environment, [TASKS[0]!], { model: player, config: config() }))[0]!;
+  };
+  expect((await play(0.2)).correctness).toBe(1);
+  expect((await play(0.21)).correctness).toBe(0);
+  await player.engine.close();
+});
+
 test("an environment that never answers is left after environment_timeout", async () => {
   const player = model();
   const env = () => ({ reset: () => new Promise<never>(() => {}), step: () => new Promise<never>(() => {}) });

@@ -50,7 +50,7 @@ export interface TextStep {
   /** Reward of this step; null if the episode cannot be scored. */
   readonly reward: number | null;
   readonly done: boolean;
-  /** Whether the task was solved; read when done. @default whether the rewards of the episode add up to more than 0 */
+  /** Whether the task was solved; read when done. @default as the environment's `solvedReward` says */
   readonly solved?: boolean;
   /** The reward by component, shown in transcripts and logged as `environment/reward/NAME`. The reward is `reward`. */
   readonly rewards?: Readonly<Record<string, number>>;
@@ -122,6 +122,8 @@ export interface Environment {
   tasks(split: TaskSplit): readonly Task[];
   /** Opens an environment; several are open at once. */
   open(purpose: EpisodePurpose): TextEnvironment;
+  /** An episode whose rewards add up to this is solved, where its last step does not say. @default to more than 0 */
+  readonly solvedReward?: number | undefined;
   /** Seconds that environments have worked on other threads so far, summed over the threads. */
   readonly workSeconds?: number | undefined;
   /** Metrics of a batch, in addition to the ones that every environment has. */

@@ -18,6 +18,8 @@ export interface TextEnvironmentOptions {
   readonly system?: string | undefined;
   /** Name in records and logs. @default "text" */
   readonly name?: string | undefined;
+  /** An episode whose rewards add up to this is solved, where its last step does not say. @default to more than 0 */
+  readonly solvedReward?: number | undefined;
   /** Seed of the held-out tenth. @default 0 */
   readonly seed?: number | undefined;
 }
@@ -43,7 +45,7 @@ const HELD_OUT = 0.1;
  * const environment = createTextEnvironment({ env: play, tasks, system: "Repeat the number." });
  */
 export function createTextEnvironment(options: TextEnvironmentOptions): Environment {
-  const { env, system = "", name = "text", seed = 0 } = options;
+  const { env, system = "", name = "text", seed = 0, solvedReward } = options;
   const tasks = isList(options.tasks) ? holdOut(options.tasks, seed) : options.tasks;
   checkTasks(tasks);
   return {
@@ -51,6 +53,7 @@ export function createTextEnvironment(options: TextEnvironmentOptions): Environm
     prompt: chatPrompt(promptName(name, system), system),
     tasks: (split) => tasks[split],
     open: () => env(),
+    solvedReward,
     metrics: reportedMetrics,
     judge: async (records) => judged(records),
   };

@@ -28,7 +28,7 @@ export function textRecord(environment: Environment, given: Task, played: Played
   const last = steps.at(-1)?.step;
   const isScored = error === null && steps.every(({ step }) => step.reward !== null);
   const reward = isScored ? sum(steps.map(({ step }) => step.reward ?? 0)) : null;
-  const isSolved = (last?.done ? last.solved : undefined) ?? (reward ?? 0) > 0;
+  const isSolved = (last?.done ? last.solved : undefined) ?? isEnough(reward ?? 0, environment);
   const metrics = meansByName(steps.map(({ step }) => step.metrics ?? {}));
   const difficulty = DIFFICULTIES.find((one) => one === task.difficulty) ?? "easy";
   return {
@@ -55,6 +55,13 @@ export function textRecord(environment: Environment, given: Task, played: Played
     error,
     ...(Object.keys(metrics).length > 0 && { metrics }),
   };
+}
+
+/** Sums of thirds and tenths are not exact. */
+const ROUNDING = 1e-9;
+
+function isEnough(reward: number, { solvedReward }: Environment): boolean {
+  return solvedReward === undefined ? reward > 0 : reward >= solvedReward - ROUNDING;
 }
 
 /** The action type of a reply. The type lists SQL's; readers of records accept any. */

@@ -78,7 +78,7 @@ test("a run that was killed resumes to the same bytes, with its server at anothe
     expect(resumed.code, resumed.stderr).toBe(0);
     for (const file of ["episodes.jsonl", "metrics.jsonl", "model/model.safetensors"])
       expect(readFileSync(place.path("killed", file)).equals(readFileSync(place.path("sql", file))), file).toBe(true);
-    const evaluated = await sqlenvInside(["eval", "--run", place.path("killed")]);
+    const evaluated = await sqlenvInside(["eval", "--run", place.path("killed"), "--server", moved.url]);
     expect(evaluated.code, evaluated.stderr).toBe(0);
     expect(evaluated.stdout).toContain("the numbers agree with the training's report");
   } finally {
@@ -102,7 +102,7 @@ test("episodes that the server breaks are left out, or end the training with a c
     const settings = saying(
       game.url,
       "broken",
-      numbers((number) => (number % 2 ? { fault: "error" } : {})),
+      numbers((number) => ({ fault: ["error", "endless", undefined][number % 3] })),
     );
     const skipped = await place.trainInside("skipped", settings);
     expect(skipped.code, skipped.stderr).toBe(0);
@@ -110,6 +110,8 @@ test("episodes that the server breaks are left out, or end the training with a c
     expect(failed.length).toBeGreaterThan(0);
     for (const { error, question_id, reward } of failed)
       expect([error, reward]).toEqual([`environment say, task ${question_id}: the board is on fire`, null]);
+    const endless = place.lines("skipped", "episodes.jsonl").filter(({ done_reason }) => done_reason === null);
+    expect(endless.map(({ step_count, error }) => error ?? step_count)).toContain(3); // the step budget
     expect(game.sessions.most).toBe(2);
 
     const stopped = await place.trainInside("stopped", { ...settings, "--environment-errors": "stop" });

@@ -75,6 +75,10 @@ export const configSchema = z
       z.string().min(1).nullable().default(null),
       "env: field of the observation that the model reads; null: its only text; where there are several, all of it as JSON",
     ),
+    solved_reward: note(
+      z.number().nullable().default(null),
+      "env: rewards of an episode add up to this if its task was solved; null: to more than 0",
+    ),
     invalid_action_reward: note(
       z.number().default(0),
       "env: reward of a reply that is no valid action; the episode continues",

@@ -5,10 +5,20 @@ import type { JsonObject } from "../../gym/client/index.ts";
 /** Fields of every observation, which are not its content. */
 const BASE_FIELDS: readonly string[] = ["done", "reward", "metadata"];
 
+interface Property {
+  readonly type?: unknown;
+  /** Types of an optional field. */
+  readonly anyOf?: readonly { readonly type?: unknown }[];
+}
+
+function isText({ type, anyOf = [] }: Property): boolean {
+  return type === "string" || anyOf.some((one) => one.type === "string");
+}
+
 /** The field that is read by default: the only string of the schema; null, for all fields as JSON, where there are several or none. */
 export function defaultField({ properties }: JsonObject): string | null {
-  const fields = Object.entries((properties ?? {}) as Readonly<Record<string, { readonly type?: unknown }>>);
-  const texts = fields.filter(([name, { type }]) => type === "string" && !BASE_FIELDS.includes(name));
+  const fields = Object.entries((properties ?? {}) as Readonly<Record<string, Property>>);
+  const texts = fields.filter(([name, property]) => isText(property) && !BASE_FIELDS.includes(name));
   return texts.length === 1 ? texts[0]![0] : null;
 }
 

@@ -17,7 +17,7 @@ export const SQL_ONLY = {
 } as const;
 
 /** Settings that say how to use a server. */
-const SERVER_ONLY = ["tasks", "system", "action_template", "observation_field"] as const;
+const SERVER_ONLY = ["tasks", "system", "action_template", "observation_field", "solved_reward"] as const;
 
 /** Connects to the server that a config names; undefined if it names none. Throws UsageError for settings that do not go together. */
 export async function openServerEnvironment(

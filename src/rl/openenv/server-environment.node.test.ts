@@ -37,13 +37,13 @@ async function play(env: TextEnvironment, environment: ServerEnvironment, id: st
 
 test("an episode: the first observation, an invalid reply, a wrong and the right one", async () => {
   const { url, asked } = await game();
-  const environment = await connect(url, { invalid_action_reward: -0.5, system: "Say it." });
+  const environment = await connect(url, { invalid_action_reward: -0.5, system: "Say it.", solved_reward: 0.8 });
   expect(environment).toMatchObject({
     name: "say",
     action_template: '{"guess":"{number}"}',
     observation_field: "prompt",
   });
-  expect(environment.prompt.system).toBe("Say it.");
+  expect([environment.prompt.system, environment.solvedReward]).toEqual(["Say it.", 0.8]);
   const env = environment.open("training");
   const played = await play(env, environment, "say 5", ["five", "1.5", "4", "5"]);
   expect(played).toEqual({
@@ -131,6 +131,23 @@ test("an episode that is left in the middle gives its session back", async () =>
   await env.close?.();
   await play(environment.open("training"), environment, "say 5", ["5"]);
   expect(sessions.most).toBe(1);
+});
+
+test("an episode that is given up while it waits takes no session", async () => {
+  const { url, sessions } = await game({ capacity: 1 });
+  const environment = await connect(url);
+  const [busy, given, last] = [0, 1, 2].map(() => environment.open("training")) as [
+    TextEnvironment,
+    ...TextEnvironment[],
+  ];
+  await play(busy, environment, "say 4", ["1"]);
+  const waiting = given!.acquire?.();
+  await given!.close?.();
+  await busy.close?.();
+  await waiting;
+  expect((await play(last!, environment, "say 5", ["5"])).steps).toMatchObject([{ reward: 1 }]);
+  environment.close();
+  await until(() => sessions.open === 0);
 });
 
 test("a full server is waited for", async () => {

@@ -25,6 +25,8 @@ export interface ConnectOptions extends Pick<SessionOptions, "apiKey" | "socket"
   readonly observation_field?: string | null | undefined;
   /** Reward of a reply that is no valid action. @default 0 */
   readonly invalid_action_reward?: number | undefined;
+  /** An episode whose rewards add up to this is solved. @default to more than 0 */
+  readonly solved_reward?: number | null | undefined;
   /** Seconds for each reply, and to reach a server that was lost; null: no limit. @default 600 */
   readonly environment_timeout?: number | null | undefined;
   /** Seed of the held-out tasks, and of resets without one. @default 0 */
@@ -80,6 +82,7 @@ export async function connectEnvironment(url: string, options: ConnectOptions): 
     tasks: trainerTasks(tasks),
     system: options.system ?? "",
     name: described.name,
+    solvedReward: options.solved_reward ?? undefined,
     seed,
   });
   const connected = {
@@ -128,14 +131,17 @@ class ServerEpisodes implements TextEnvironment {
   readonly #play: Play;
   #session: OpenEnvSession | undefined;
   #task = "";
+  #isClosed = false;
 
   constructor(play: Play) {
     this.#play = play;
   }
 
   async acquire(): Promise<void> {
-    if (this.#session && !(this.#session.isOpen && !this.#session.isBusy)) this.close(); // it failed in the last episode
-    this.#session ??= await this.#play.pool.acquire();
+    if (this.#session && !(this.#session.isOpen && !this.#session.isBusy)) this.#release(); // it failed in the last episode
+    if (this.#session) return;
+    this.#session = await this.#play.pool.acquire();
+    if (this.#isClosed) this.#release(); // nobody waits for it any more
   }
 
   async reset(task: Task): Promise<TextReset> {
@@ -163,6 +169,11 @@ class ServerEpisodes implements TextEnvironment {
   }
 
   close(): void {
+    this.#isClosed = true;
+    this.#release();
+  }
+
+  #release(): void {
     if (this.#session) this.#play.pool.release(this.#session);
     this.#session = undefined;
   }
@@ -175,7 +186,7 @@ class ServerEpisodes implements TextEnvironment {
         return await this.#current().reset(options);
       } catch (error) {
         if (attempt === RESETS || !isOutage(error) || (error as SqlEnvError).code === "timeout") throw error;
-        this.close();
+        this.#release();
       }
     }
   }
@@ -189,7 +200,7 @@ class ServerEpisodes implements TextEnvironment {
   #read({ observation, reward, done }: SessionReply): TextStep {
     const metrics = { invalid_action: 0 };
     if (!done) return { text: observationText(observation, this.#play.field), reward: reward ?? 0, done, metrics };
-    this.close(); // another episode may have the session
+    this.#release(); // another episode may have the session
     if (reward === null) throw failed("the server sent no reward at the end of the episode (NaN is sent as null)");
     return { text: "", reward, done, metrics };
   }

@@ -32,7 +32,7 @@ export class SessionPool {
   readonly #options: SessionPoolOptions;
   #idle: OpenEnvSession[] = [];
   /** Sessions that are open, idle ones included. */
-  #open = 0;
+  readonly #open = new Set<OpenEnvSession>();
   /** Connections that are being opened. */
   #opening = 0;
   /** Sessions that the server has for us, as far as is known. */
@@ -55,7 +55,7 @@ export class SessionPool {
     const { patience } = this.#options;
     let since: number | undefined; // when this call saw the outage
     for (;;) {
-      if (this.#isClosed) throw new ServerError("closed", { what: "the environment was closed" });
+      if (this.#isClosed) throw closed();
       const idle = this.#takeIdle();
       if (idle) return idle;
       if (this.#outage) since ??= performance.now();
@@ -69,33 +69,35 @@ export class SessionPool {
   /** Gives a session back. One that is lost, or still busy with a request, is not used again. */
   release(session: OpenEnvSession): void {
     if (session.isOpen && !session.isBusy && !this.#isClosed) this.#idle.push(session);
-    else {
-      session.close();
-      this.#open--;
-    }
+    else this.#drop(session);
     this.#changed();
   }
 
-  /** Ends all idle sessions and whoever waits for one. */
+  /** Ends all sessions; whoever waits for one is refused. */
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    for (const session of this.#idle) session.close();
+    for (const session of this.#open) this.#drop(session);
     this.#idle = [];
     this.#changed();
+  }
+
+  #drop(session: OpenEnvSession): void {
+    session.close();
+    this.#open.delete(session);
   }
 
   #takeIdle(): OpenEnvSession | undefined {
     for (let session = this.#idle.pop(); session; session = this.#idle.pop()) {
       if (session.isOpen) return session;
-      this.#open--; // the server closed it meanwhile
+      this.#drop(session); // the server closed it meanwhile
     }
     return undefined;
   }
 
   #mayOpen(): boolean {
-    const together = Math.max(1, this.#open);
-    return !this.#isPausing && this.#opening < together && this.#open + this.#opening < this.#limit;
+    const together = Math.max(1, this.#open.size);
+    return !this.#isPausing && this.#opening < together && this.#open.size + this.#opening < this.#limit;
   }
 
   /** Opens a session; undefined if that has to be tried again. */
@@ -109,7 +111,8 @@ export class SessionPool {
         const isServers = error instanceof ServerError && !isOutage(error);
         if (!isServers || error.code === SERVER_FULL || FATAL.includes(error.code)) throw error;
       });
-      this.#open++;
+      if (this.#isClosed) throw closed();
+      this.#open.add(session);
       [this.#outage, this.#isFull, this.#pause] = [undefined, false, FIRST_PAUSE_MS];
       return session;
     } catch (error) {
@@ -126,8 +129,8 @@ export class SessionPool {
 
   #full(): void {
     this.#outage = undefined;
-    if (this.#open > 0) {
-      this.#limit = this.#open;
+    if (this.#open.size > 0) {
+      this.#limit = this.#open.size;
       this.#later(FULL_MS, () => {
         this.#limit = Number.POSITIVE_INFINITY;
       });
@@ -176,4 +179,8 @@ export class SessionPool {
     this.#waiting = [];
     for (const resolve of waiting) resolve();
   }
+}
+
+function closed(): ServerError {
+  return new ServerError("closed", { what: "the environment was closed" });
 }

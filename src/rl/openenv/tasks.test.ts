@@ -30,7 +30,10 @@ test.each([
 test("an observation is read by one field, or as JSON", () => {
   const properties = { done: {}, prompt: { type: "string" }, legal: { type: "array" } };
   expect(defaultField({ properties })).toBe("prompt");
-  expect(defaultField({ properties: { ...properties, error: { type: "string" } } })).toBeNull();
+  for (const error of [{ type: "string" }, { anyOf: [{ type: "string" }, { type: "null" }] }]) {
+    expect(defaultField({ properties: { error } })).toBe("error");
+    expect(defaultField({ properties: { ...properties, error } })).toBeNull();
+  }
   const seen = { prompt: "Go.", legal: [1, 2], deep: { board: "x" }, metadata: {} };
   expect(observationText(seen, "prompt")).toBe("Go.");
   expect(observationText(seen, "legal")).toBe("[1,2]");

@@ -18,10 +18,11 @@ interface EvalRunFlags extends DeviceFlags {
   readonly out?: string;
   readonly show: number;
   readonly json?: boolean;
+  readonly server?: string;
 }
 
 /** Options that do not change a run's evaluation. */
-const ALLOWED = ["run", "out", "show", "json", "device", "precision", "threads", "maxGpuMemory"];
+const ALLOWED = ["run", "out", "show", "json", "device", "precision", "threads", "maxGpuMemory", "server"];
 
 /** Refuses options that the run decides. */
 export function checkRunFlags(command: Command): void {
@@ -51,6 +52,7 @@ export async function evaluateRunFolder(run: string, flags: EvalRunFlags): Promi
   const { evaluateRun } = await import("../../../rl/run/evaluate-run.node.ts"); // other evaluations need no trainer
   const evaluated = await evaluateRun(run, {
     engine: deviceFlags(flags),
+    env: flags.server,
     signal,
     onEpisode: (record, decoding) => {
       if (decoding !== "greedy") return;

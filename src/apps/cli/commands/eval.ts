@@ -63,7 +63,10 @@ export function evalCommand(): Command {
       `concurrent episodes (default: 1, chat ${CONCURRENCY.chat}, model ${CONCURRENCY.model})`,
       countFromOne("--concurrency"),
     )
-    .option("--server <url>", "play on a `sqlenv serve` with the same data; its step budget and rules apply")
+    .option(
+      "--server <url>",
+      "play on a `sqlenv serve` with the same data; its step budget and rules apply. With --run: where the run's OpenEnv server is now",
+    )
     .option("--out <file>", "write every episode to this file, one JSON object per line")
     .option("--show <number>", "print the first n transcripts", wholeNumber("--show"), 0)
     .option("--json", JSON_OUTPUT);
