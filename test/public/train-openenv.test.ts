@@ -106,6 +106,9 @@ test("episodes that the server breaks are left out, or end the training with a c
     );
     const skipped = await place.trainInside("skipped", settings);
     expect(skipped.code, skipped.stderr).toBe(0);
+    expect(
+      skipped.stdout.match(/an episode cannot be scored: environment say, task n\d: the board is on fire/g),
+    ).toHaveLength(1);
     const failed = place.lines("skipped", "episodes.jsonl").filter(({ error }) => error !== null);
     expect(failed.length).toBeGreaterThan(0);
     for (const { error, question_id, reward } of failed)

@@ -5,13 +5,13 @@ import { Connection, type SocketLike, type SocketMaker } from "./socket.ts";
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export interface SessionOptions {
-  /** Sent in a header, or as `?api_key=` where WebSockets cannot send headers, as in browsers. */
+  /** Sent as a bearer token in a header; as `?api_key=` in browsers, whose WebSockets cannot send headers. */
   readonly apiKey?: string | undefined;
   /** Seconds to wait for the connection. @default 10 */
   readonly connectSeconds?: number;
   /** Seconds to wait for each reply. @default 60 */
   readonly replySeconds?: number;
-  /** Creates the socket. @default the platform's WebSocket, or the `ws` package where there is none, as in Node 20 */
+  /** Creates the socket. @default the platform's WebSocket, or the `ws` package in Node where there is none or a key is sent */
   readonly socket?: SocketMaker;
 }
 
@@ -22,6 +22,9 @@ export interface SessionReply {
   readonly reward: number | null;
   readonly done: boolean;
 }
+
+/** Whether the `ws` package can be loaded, whose sockets send headers; others put the key into the address. */
+const IS_NODE = (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node !== undefined;
 
 /** Code of the error of a server that has no free session. */
 export const SERVER_FULL = "CAPACITY_REACHED";
@@ -64,7 +67,7 @@ export class OpenEnvSession {
     if (this.isOpen) return;
     const { apiKey, socket, connectSeconds = 10 } = this.#options;
     const milliseconds = connectSeconds * 1000;
-    if (!socket && typeof WebSocket === "undefined") {
+    if (!socket && (typeof WebSocket === "undefined" || (apiKey && IS_NODE))) {
       this.#connection = await Connection.open(this.#url, await nodeSocket(apiKey), milliseconds);
       return;
     }

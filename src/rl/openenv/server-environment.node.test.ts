@@ -175,10 +175,12 @@ test("a server that restarts loses the running episode only", async () => {
   await expect(env.step("4")).rejects.toThrow(/environment say, task say 4: the connection was closed/);
   await env.close?.();
   const next = play(environment.open("training"), environment, "say 5", ["5"]);
-  await until(() => notes.length > 0);
+  await until(() => notes.some((text) => text.includes("cannot be reached: trying again")));
   await game({ port: first.port });
   expect((await next).steps).toMatchObject([{ reward: 1, done: true }]);
-  expect(notes[0]).toMatch(/cannot be reached: trying again/);
+  expect(notes[0]).toMatch(
+    /^an episode cannot be scored: environment say, task say 4: the connection was closed \(\d+\)$/,
+  );
 });
 
 test("a server that does not come back is an error after environment_timeout", async () => {

@@ -76,7 +76,8 @@ export async function connectEnvironment(url: string, options: ConnectOptions): 
     patience: environment_timeout,
   });
   const resets = new Map(tasks.map((task) => [task.id, resetOptions(task, seedOf(task.id, seed))]));
-  const play = { name: described.name, pool, template, field, resets, invalid_action_reward };
+  const report = reporter(onNote);
+  const play = { name: described.name, pool, template, field, resets, invalid_action_reward, report };
   const environment = createTextEnvironment({
     env: () => new ServerEpisodes(play),
     tasks: trainerTasks(tasks),
@@ -94,7 +95,7 @@ export async function connectEnvironment(url: string, options: ConnectOptions): 
     close: () => pool.close(),
   };
   try {
-    await tryFirstTask(connected);
+    await tryTask({ ...play, report: () => {} }, connected.tasks("train")[0]!);
   } catch (error) {
     pool.close();
     throw error;
@@ -103,13 +104,13 @@ export async function connectEnvironment(url: string, options: ConnectOptions): 
 }
 
 /** Resets the server for one task, so that what is wrong is said before a model is loaded. */
-async function tryFirstTask(environment: Environment): Promise<void> {
-  const env = environment.open("preview");
+async function tryTask(play: Play, task: Task): Promise<void> {
+  const env = new ServerEpisodes(play);
   try {
-    await env.acquire?.();
-    await env.reset(environment.tasks("train")[0]!);
+    await env.acquire();
+    await env.reset(task);
   } finally {
-    await env.close?.();
+    env.close();
   }
 }
 
@@ -124,6 +125,22 @@ interface Play {
   readonly field: string | null;
   readonly resets: ReadonlyMap<string, JsonObject>;
   readonly invalid_action_reward: number;
+  /** Is told why an episode failed. */
+  readonly report: (error: SqlEnvError) => void;
+}
+
+/** Errors that are told; all are in the records. */
+const TOLD = 5;
+
+/** Tells each kind of error once. */
+function reporter(onNote?: (text: string) => void): (error: SqlEnvError) => void {
+  const told = new Set<unknown>();
+  return (error) => {
+    const { what: kind } = error.cause as SqlEnvError;
+    if (told.has(kind) || told.size >= TOLD) return;
+    told.add(kind);
+    onNote?.(`an episode cannot be scored: ${error.message}`);
+  };
 }
 
 /** Plays one episode after another, each in a session of its own or in the last one's. */
@@ -216,9 +233,12 @@ class ServerEpisodes implements TextEnvironment {
       return await work();
     } catch (error) {
       if (!(error instanceof SqlEnvError)) throw error;
-      const { what, value, remedy } = error;
+      const { what, value } = error;
+      const remedy = isOutage(error) ? undefined : error.remedy; // another episode connects again
       const where = `environment ${this.#play.name}, task ${this.#task}`;
-      throw new SqlEnvError(error.code, { what: `${where}: ${what}`, value, remedy, cause: error });
+      const named = new SqlEnvError(error.code, { what: `${where}: ${what}`, value, remedy, cause: error });
+      this.#play.report(named);
+      throw named;
     }
   }
 }
