@@ -42,7 +42,7 @@ export function ask(form: Form, world: World, database: Database, r: Random, opt
 }
 
 /** Whether the order of an ordered query's rows is ambiguous (ties), or there are fewer rows than it asks for. */
-function hasTies(sql: string, database: Database): boolean {
+export function hasTies(sql: string, database: Database): boolean {
   const [, from, key, down = "", limit, offset = "0"] =
     /^SELECT .+? FROM (.*) ORDER BY (.+?)( DESC)?(?: LIMIT (\d+)(?: OFFSET (\d+))?)?$/.exec(sql) ?? [];
   if (from === undefined) return false;

@@ -72,7 +72,9 @@ export function datesOf(table: TableSpec): DateColumn[] {
 
 /** Columns that a person may ask about a row: all but ids, references and the label itself. */
 export function factsOf(table: TableSpec): ColumnSpec[] {
-  return table.columns.filter(({ kind, name }) => kind !== "id" && kind !== "ref" && name !== table.label);
+  return table.columns.filter(
+    ({ kind, name, cast }) => kind !== "id" && kind !== "ref" && name !== table.label && cast === undefined,
+  );
 }
 
 /** References to tables that have a label column. */
@@ -89,23 +91,30 @@ export function linksOf(world: World): Link[] {
 /** Links that are the only one between their tables; with two, "the flights of an airport" would be ambiguous. */
 export function soleLinksOf(world: World): Link[] {
   const all = linksOf(world);
-  return all.filter((link) =>
-    all.every((other) => other === link || other.child !== link.child || other.parent !== link.parent),
+  return all.filter(
+    (link) =>
+      link.ref.owned !== false &&
+      all.every((other) => other === link || other.child !== link.child || other.parent !== link.parent),
   );
 }
 
 /** Links that a verb identifies: sole ones, and ones with their own verb. */
 export function verbLinksOf(world: World): Link[] {
   const sole = soleLinksOf(world).map(({ ref }) => ref);
-  return linksOf(world).filter(({ ref }) => ref.verb !== undefined || sole.includes(ref));
+  return linksOf(world).filter(({ ref }) => ref.owned !== false && (ref.verb !== undefined || sole.includes(ref)));
 }
 
 /** Values of a category in order of first occurrence; undefined if there is only one. */
 export function severalValues(world: World, table: TableSpec, column: CategoryColumn): string[] {
-  const values = [...new Set(cells(world, table, column))].filter(
-    (value): value is string => typeof value === "string",
+  const values = [...new Set(cells(world, table, column))].flatMap((value) =>
+    typeof value === "string" ? [value] : column.numeric && value !== null ? [String(value)] : [],
   );
   return values.length > 1 ? values : [];
+}
+
+/** Formats a value of a category as SQL. */
+export function categorySql({ numeric }: CategoryColumn, value: string): string {
+  return numeric ? value : quoteText(value);
 }
 
 /** A random element, or undefined for an empty list. */
@@ -115,8 +124,9 @@ export function maybePick<T>(r: Random, items: readonly T[]): T | undefined {
 
 /** Formats a column for a query on one table or, with `within`, qualified by its table for a join. */
 export function columnSql(column: ColumnSpec, within?: TableSpec | string): string {
-  if (within === undefined) return quoteName(column.name);
-  return `${quoteName(typeof within === "string" ? within : within.name)}.${quoteName(column.name)}`;
+  const table = within === undefined ? "" : `${quoteName(typeof within === "string" ? within : within.name)}.`;
+  const sql = `${table}${quoteName(column.name)}`;
+  return column.cast ? `CAST(${sql} AS ${column.cast})` : sql;
 }
 
 /** The SQL `child JOIN parent ON …`. */

@@ -75,7 +75,10 @@ export function verbOf({ verb = "have", past }: { readonly verb?: string; readon
     /** As in: an author "writes". */
     one: past?.[0] ?? third(verb),
     /** As in: "does each author write". */
-    ask: (subject: string, isPlural = false) => `${past ? "did" : isPlural ? "do" : "does"} ${subject} ${verb}`,
+    ask: (subject: string, isPlural = false) =>
+      !past && verb.startsWith("are ")
+        ? `${isPlural ? "are" : "is"} ${subject} ${verb.slice(4)}`
+        : `${past ? "did" : isPlural ? "do" : "does"} ${subject} ${verb}`,
     /** As in: authors "have never written a book". */
     never: (object: { readonly one: string; readonly many: string }) =>
       past
@@ -157,6 +160,8 @@ export function pluralOf(column: ColumnSpec): string {
 
 /** The words of a category restriction; `value` may list several values, such as "Rome or Milan". */
 export function categoryWords(column: CategoryColumn, value: string): Pick<Restriction, "before" | "after"> {
+  const own = column.words?.[value];
+  if (own !== undefined) return { after: own };
   if (column.before) return { before: fill(column.before, { v: value }) };
   return { after: fill(column.where ?? "whose {phrase} is {v}", { v: value, av: an(value), phrase: column.phrase }) };
 }

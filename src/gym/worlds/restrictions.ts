@@ -1,10 +1,11 @@
 // Restrictions: random conditions on rows, in English and in SQL, that some rows satisfy and others do not.
 import type { Random } from "../../random.ts";
-import { type Cell, quoteText } from "../sql/index.ts";
+import type { Cell } from "../sql/index.ts";
 import { idOf, type World } from "./build.ts";
 import { an, fill } from "./english.ts";
 import {
   categoriesOf,
+  categorySql,
   cells,
   columnSql,
   datesOf,
@@ -24,7 +25,7 @@ import type { CategoryColumn, NumberColumn, TableSpec } from "./spec.ts";
 export function isValue(column: CategoryColumn, value: string, table?: TableSpec): Restriction {
   return {
     column: column.name,
-    sql: `${columnSql(column, table)} = ${quoteText(value)}`,
+    sql: `${columnSql(column, table)} = ${categorySql(column, value)}`,
     ...categoryWords(column, value),
   };
 }
@@ -57,7 +58,7 @@ export function either(
   if (!column || a === undefined || b === undefined) return undefined;
   return {
     column: column.name,
-    sql: sql(columnSql(column), quoteText(a), quoteText(b)),
+    sql: sql(columnSql(column), categorySql(column, a), categorySql(column, b)),
     ...categoryWords(column, `${a} or ${b}`),
   };
 }

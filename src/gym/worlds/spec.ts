@@ -50,6 +50,8 @@ interface ColumnBase {
   readonly ask?: string;
   /** Phrase for rows without a value: "still in hospital". @default "with no recorded {phrase}" */
   readonly missing?: string;
+  /** Type to cast to, for a column of numbers that are stored as text. */
+  readonly cast?: "INTEGER" | "REAL";
 }
 
 /** The primary key: 1, 2, 3 … */
@@ -80,6 +82,10 @@ export interface CategoryColumn extends ColumnBase {
   readonly where?: string;
   /** Phrase before the noun, instead of `where`: "{v}" as in "Italian restaurants". */
   readonly before?: string;
+  /** Phrases for single values, instead of both: { T: "that are full-time" }. */
+  readonly words?: Readonly<Record<string, string>>;
+  /** Whether the values are numbers, which are written without quotes. */
+  readonly numeric?: boolean;
 }
 
 /** A quantity. Values are skewed towards `low` when `skew` > 1. */
@@ -159,6 +165,8 @@ export interface RefColumn extends ColumnBase {
   readonly of?: string;
   /** Whether every row of the referenced table occurs at least once, if there are enough rows. */
   readonly every?: boolean;
+  /** Whether questions may say that a referenced row has these rows. @default true */
+  readonly owned?: boolean;
 }
 
 export type ColumnSpec = IdColumn | LabelColumn | CategoryColumn | NumberColumn | DateColumn | RefColumn;

@@ -1,4 +1,4 @@
-// `sqlenv data`: list, show, check, import, convert and export data sets.
+// `sqlenv data`: list, show, check, make, import, convert and export data sets.
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,15 +19,17 @@ import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { DATA, DATA_SEED, JSON_OUTPUT } from "../options/common.ts";
 import { counted, drawTable, formatBytes, type Output, output, wholeNumber } from "../terminal/output.ts";
 import { checkCommand } from "./data-check.ts";
+import { makeCommand } from "./data-make.ts";
 import { showCommand } from "./data-show.ts";
 
 /** The `data` command with its sub-commands. */
 export function dataCommand(): Command {
-  const command = new Command("data").description("list, check, import and export data sets");
+  const command = new Command("data").description("list, check, make, import and export data sets");
   for (const part of [
     listCommand(),
     showCommand(),
     checkCommand(),
+    makeCommand(),
     importCommand(),
     convertCommand(),
     exportCommand(),

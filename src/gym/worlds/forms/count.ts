@@ -1,9 +1,9 @@
 // Questions that count rows of one table.
 import type { Random } from "../../../random.ts";
-import { quoteName, quoteText } from "../../sql/index.ts";
+import { quoteName } from "../../sql/index.ts";
 import type { World } from "../build.ts";
 import { an } from "../english.ts";
-import { categoriesOf, columnSql, isFull, maybePick, severalValues } from "../inspect-world.ts";
+import { categoriesOf, categorySql, columnSql, isFull, maybePick, severalValues } from "../inspect-world.ts";
 import { denied, predicate, type Restriction, rowsOf } from "../phrases.ts";
 import {
   atLeast,
@@ -91,7 +91,7 @@ const countOther: Make = (world, r) => {
       `How many ${table.many} are there whose ${column.phrase} is not ${value}?`,
       `What is the number of ${table.many} whose ${column.phrase} is anything but ${value}?`,
     ],
-    countSql(table, `${columnSql(column)} <> ${quoteText(value)}`),
+    countSql(table, `${columnSql(column)} <> ${categorySql(column, value)}`),
   );
 };
 

@@ -1,0 +1,112 @@
+// `sqlenv data make`: questions with gold SQL for databases that have none.
+import { Command } from "commander";
+import { UsageError } from "../../../errors.ts";
+import { makeDataSet } from "../../../gym/make/index.node.ts";
+import {
+  type DatabaseReport,
+  DROP_WORDS,
+  type DropReason,
+  type MakeReport,
+  personalColumns,
+} from "../../../gym/make/index.ts";
+import { JSON_OUTPUT } from "../options/common.ts";
+import {
+  counted,
+  countFromOne,
+  drawTable,
+  type Output,
+  output,
+  printable,
+  styled,
+  wholeNumber,
+} from "../terminal/output.ts";
+
+const SHOWN = 8;
+
+interface MakeFlags {
+  readonly out: string;
+  readonly seed: number;
+  readonly questions: number;
+  readonly phrasings: number;
+  readonly evalShare: number;
+  readonly json?: boolean;
+}
+
+/** Makes a data set and says what was made, what was not, and why. */
+export function makeCommand(): Command {
+  return new Command("make")
+    .description("write questions with gold SQL for databases that have none")
+    .argument("<source...>", "SQLite files, or a folder of them")
+    .requiredOption("--out <dir>", "a new or empty folder for databases, questions and the report")
+    .option("--questions <number>", "questions per database", countFromOne("--questions"), 300)
+    .option("--phrasings <number>", "most phrasings of one query", countFromOne("--phrasings"), 3)
+    .option("--eval-share <share>", "share of the questions, and of three or more databases, held out", share, 0.2)
+    .option("--seed <number>", "seed of the questions and of samples", wholeNumber("--seed"), 42)
+    .option("--json", JSON_OUTPUT)
+    .action(async (sources: string[], { out: dir, json, ...options }: MakeFlags) => {
+      const out = output({ json });
+      const onDatabase = (name: string) => out.progress(`writing questions about ${printable(name)}`);
+      const report = await makeDataSet(sources, dir, { ...options, onDatabase });
+      draw(report, dir, out);
+      out.result(report);
+    });
+}
+
+function share(value: string): number {
+  const number = Number(value);
+  if (value.trim() !== "" && number >= 0 && number < 1) return number;
+  throw new UsageError({ what: "--eval-share takes a number from 0 to below 1", value, remedy: "for example 0.2" });
+}
+
+function draw({ databases, questions, held_out_databases }: MakeReport, dir: string, out: Output): void {
+  out.line(
+    `${styled("bold", dir)}: ${counted(questions.train, "training question")} and ${counted(questions.eval, "evaluation question")}\n`,
+  );
+  out.line(
+    drawTable(
+      ["database", "tables", "rows", "questions", "queries", "easy", "medium", "hard", "train", "eval"],
+      databases.map(({ name, tables, rows, questions, queries, by_difficulty: { easy, medium, hard }, by_split }) => [
+        name,
+        tables,
+        rows,
+        questions,
+        queries,
+        easy,
+        medium,
+        hard,
+        by_split.train,
+        by_split.eval,
+      ]),
+    ),
+  );
+  if (held_out_databases.length > 0) out.line(`\nheld out whole for evaluation: ${held_out_databases.join(", ")}`);
+  for (const database of databases) drawDetails(database, databases.length > 1, out);
+  out.line(`\nthe whole report: ${dir}/report.md`);
+  out.line(`check it with: sqlenv data check --data ${dir}`);
+}
+
+function drawDetails(database: DatabaseReport, isOne: boolean, out: Output): void {
+  const { name, references, left_out, dropped } = database;
+  const guessed = references.filter(({ declared }) => !declared);
+  const personal = personalColumns(database);
+  const blocks: [string, readonly string[]][] = [
+    [
+      "references guessed from names and values",
+      guessed.map(({ table, column, to, key }) => `${table}.${column} → ${to}.${key}`),
+    ],
+    [styled("yellow", "columns that look like personal data (--exclude leaves them out)"), personal],
+    ["not asked about", left_out.map(({ name, reason }) => `${name}: ${reason}`)],
+    [
+      "drawn and not kept",
+      Object.entries(dropped)
+        .sort(([, a], [, b]) => b - a)
+        .map(([reason, count]) => `${count}: ${DROP_WORDS[reason as DropReason]}`),
+    ],
+  ];
+  for (const [title, lines] of blocks) {
+    if (lines.length === 0) continue;
+    out.line(`\n${isOne ? `${printable(name)}: ` : ""}${title}`);
+    for (const line of lines.slice(0, SHOWN)) out.line(printable(`  ${line}`));
+    if (lines.length > SHOWN) out.line(`  … and ${lines.length - SHOWN} more`);
+  }
+}

@@ -1,0 +1,13 @@
+// Makes questions for databases that have none. From files and servers: make.node.ts.
+export { type ColumnReport, type InferredWorlds, inferWorlds } from "./infer.ts";
+export {
+  type DatabaseReport,
+  type Made,
+  type MakeOptions,
+  type MakeReport,
+  makeQuestions,
+  type SourceDatabase,
+} from "./make.ts";
+export { DROP_REASONS, type DropReason } from "./questions.ts";
+export { DROP_WORDS, personalColumns, reportMarkdown } from "./report.ts";
+export { type FoundSchema, type Note, type Reference, readSchema } from "./schema.ts";
