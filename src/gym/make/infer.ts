@@ -3,14 +3,21 @@
 
 import type { Cell } from "../sql/index.ts";
 import type { World } from "../worlds/build.ts";
-import { an, plural } from "../worlds/english.ts";
-import { SPOKEN_QUANTITIES } from "../worlds/lexicon/columns.ts";
-import { type Words, wordPools } from "../worlds/lexicon/words.ts";
 import type { ColumnSpec, TableSpec } from "../worlds/spec.ts";
+import { categoryWords, dateWords, flagWords, numberPhrase, numberWords } from "./column-words.ts";
 import { type Inferred, inferKind, type Kind } from "./kinds.ts";
-import { columnPhrase, distinctPhrases, type Noun, referencePhrase, schemaWords, tableNouns } from "./phrases.ts";
+import {
+  columnPhrase,
+  distinctPhrases,
+  type Names,
+  type Noun,
+  referencePhrase,
+  schemaWords,
+  tableNouns,
+  unclearPhrase,
+} from "./phrases.ts";
 import type { FoundColumn, FoundSchema, FoundTable, Note, Reference } from "./schema.ts";
-import { isPerson, isPlace, isPlural, singular, wordsIn } from "./words.ts";
+import { isPerson, singular, wordsIn } from "./words.ts";
 
 /** Phrasings of conditions differ between variants of a world. */
 export const VARIANTS = 3;
@@ -39,24 +46,34 @@ interface Context {
   /** Key columns that references use, by table. */
   readonly keys: ReadonlyMap<string, string>;
   readonly references: readonly Reference[];
+  readonly phrases: ReadonlyMap<FoundColumn, string>;
 }
 
 /** Infers words and kinds, and makes the variants. */
-export function inferWorlds(name: string, schema: FoundSchema): InferredWorlds {
+export function inferWorlds(name: string, schema: FoundSchema, names: Names = {}): InferredWorlds {
   const { tables } = schema;
   const notes: Note[] = [];
   const keys = referencedKeys(schema, notes);
   const references = schema.references.filter(({ to, key }) => keys.get(to) === key);
   const kinds = new Map(tables.flatMap((table) => table.columns.map((column) => [column, inferKind(table, column)])));
-  const nouns = withPairNouns(tableNouns(tables), schema, references);
-  const context: Context = { schema, nouns, words: schemaWords(tables), kinds, keys, references };
+  const nouns = withPairNouns(tableNouns(tables, names), schema, references, names);
+  const words = schemaWords(tables);
+  const phrases = new Map<FoundColumn, string>();
+  const context: Context = { schema, nouns, words, kinds, keys, references, phrases };
   const columns: ColumnReport[] = [];
   for (const table of tables) {
     for (const column of table.columns) {
-      const inferred = kinds.get(column)!;
       const isReference = references.some((one) => one.table === table.name && one.column === column.name);
-      const { kind, personal } = inferred;
-      const phrase = columnPhrase(column, nouns.get(table.name)!, context.words);
+      const given = names[`${table.name}.${column.name}`];
+      const phrase = given ?? numberPhrase(columnPhrase(column, nouns.get(table.name)!, words), kinds.get(column)!);
+      phrases.set(column, phrase);
+      const isKey = keys.get(table.name) === column.name;
+      const unclear = given === undefined && !isReference && !isKey ? unclearPhrase(phrase) : undefined;
+      if (unclear !== undefined && !(kinds.get(column)!.kind in LEFT_OUT)) {
+        kinds.set(column, { ...kinds.get(column)!, kind: "unclear" });
+        notes.push({ name: `${table.name}.${column.name}`, reason: `its name is not understood: ${unclear}` });
+      }
+      const { kind, personal } = kinds.get(column)!;
       columns.push({
         table: table.name,
         column: column.name,
@@ -65,7 +82,7 @@ export function inferWorlds(name: string, schema: FoundSchema): InferredWorlds {
         ...(personal !== undefined && { personal }),
       });
       const reason = isReference ? undefined : LEFT_OUT[kind];
-      if (reason) notes.push({ name: `${table.name}.${column.name}`, reason });
+      if (reason && kind !== "unclear") notes.push({ name: `${table.name}.${column.name}`, reason });
     }
   }
   const variants = Array.from({ length: VARIANTS }, (_, variant) => {
@@ -81,6 +98,7 @@ const LEFT_OUT: Partial<Record<Kind, string>> = {
   empty: "it has no values",
   constant: "it has the same value everywhere",
   mixed: "it has values of several types, or binary data",
+  unclear: "its name is not understood",
 };
 
 /** The key by which a table is referred to; references to its other keys are not used. */
@@ -110,8 +128,10 @@ function withPairNouns(
   nouns: Map<string, Noun>,
   { tables }: FoundSchema,
   references: readonly Reference[],
+  names: Names,
 ): Map<string, Noun> {
   for (const table of tables) {
+    if (names[table.name] !== undefined) continue;
     const parents = parentsOfPair(table, references);
     if (!parents) continue;
     const [a, b] = parents.map((parent) => nouns.get(parent)!.one);
@@ -134,6 +154,7 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
   const { nouns, references, keys, kinds, words, schema } = context;
   const noun = nouns.get(table.name)!;
   const person = isPerson(noun.one);
+  const rowWords = { one: noun.one, person };
   const usable = table.columns.filter((column) => {
     const { kind } = kinds.get(column)!;
     return isRef(column) || keys.get(table.name) === column.name || !(kind in LEFT_OUT);
@@ -149,7 +170,7 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
   );
   const phrases = distinctPhrases(
     usable.map((column) => {
-      const phrase = columnPhrase(column, noun, words);
+      const phrase = context.phrases.get(column)!;
       const isName = column === label && (phrase === noun.one || singular(phrase) === noun.one);
       return { name: column.name, phrase: isName ? "name" : phrase };
     }),
@@ -157,9 +178,11 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
   const specs: { readonly column: FoundColumn; readonly spec: ColumnSpec }[] = usable.flatMap((column, i) => {
     const inferred = kinds.get(column)!;
     const reference = references.find((one) => one.table === table.name && one.column === column.name);
-    const specs = reference
-      ? referenceSpecs(table, column, reference, phrases[i]!)
-      : columnSpecs(table, column, inferred, phrases[i]!, column === label);
+    const isKey = keys.get(table.name) === column.name;
+    const specs = [
+      ...(reference ? referenceSpecs(column, reference, phrases[i]!) : []),
+      ...(!reference || isKey ? columnSpecs(column, inferred, phrases[i]!) : []),
+    ];
     return specs.map((spec) => ({ column, spec }));
   });
 
@@ -167,51 +190,50 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
     return { name: column.name, phrase, ...(column.nulls > 0 && { nulls: column.nulls / table.count }) };
   }
 
-  function referenceSpecs(table: FoundTable, column: FoundColumn, { to }: Reference, full: string): ColumnSpec[] {
-    const phrase = referencePhrase(column, nouns.get(to)!, words);
-    const parent = schema.tables.find(({ name }) => name === to)!;
-    const isPair = parentsOfPair(table, references) !== undefined;
+  function referenceSpecs(column: FoundColumn, { to }: Reference, full: string): ColumnSpec[] {
+    const parent = nouns.get(to)!;
+    const phrase = referencePhrase(column, parent, words);
+    const isPair = noun.one.endsWith(" pair");
     const isSingle = column.distinct === table.count - column.nulls;
     const spec: ColumnSpec = {
       ...base(column, phrase),
       kind: "ref",
       table: to,
       where: variant === 1 ? `with the ${phrase} {v}` : `whose ${phrase} is {v}`,
-      through: `whose ${phrase} is one of the {v}`,
-      owned: !isSingle && !(isPair && noun.one.endsWith(" pair")),
+      ...(!isSingle &&
+        !isPair && {
+          through: variant > 0 && phrase === parent.one ? "of {v}" : `whose ${phrase} is one of the {v}`,
+        }),
+      owned: !isSingle && !isPair,
     };
-    const texts = table.rows.map((row) => row[column.index]).filter((cell) => cell !== null);
-    const isCode = texts.every((cell) => typeof cell === "string" && /^\S{1,20}$/.test(cell)) && !isSingle;
-    const hasName = labelColumn(parent, parent.columns, kinds, nouns.get(to)!) !== undefined;
-    if (!isCode || (hasName && full === phrase)) return [spec];
-    return [spec, { ...base(column, full), ...categoryOf(full, false) }];
+    // A code such as "EUR" is also asked about itself, beside the row it refers to.
+    const values = table.rows.map((row) => row[column.index]!).filter((cell) => cell !== null);
+    const isCode = values.every(
+      (cell) => typeof cell === "string" && cell.length <= 20 && /^\S*[^\s\d]\S*$/.test(cell),
+    );
+    if (!isCode || isSingle || full === phrase) return [spec];
+    return [spec, { ...base(column, full), ...categoryWords(full, false, variant, rowWords) } as ColumnSpec];
   }
 
-  function columnSpecs(
-    table: FoundTable,
-    column: FoundColumn,
-    inferred: Inferred,
-    phrase: string,
-    isLabel: boolean,
-  ): ColumnSpec[] {
+  function columnSpecs(column: FoundColumn, inferred: Inferred, phrase: string): ColumnSpec[] {
     const own = base(column, phrase);
     const { kind, cast, whole, few } = inferred;
     const fact: ColumnSpec = { ...own, kind: "label", values: [], repeats: column.distinct < table.count };
-    if (isLabel) return [fact];
+    if (column === label) return [fact];
     if (keys.get(table.name) === column.name) return [{ ...own, kind: "id" }, fact];
+    const category = (numeric: boolean): ColumnSpec => ({
+      ...own,
+      ...categoryWords(phrase, numeric, variant, rowWords),
+    });
     switch (kind) {
-      case "id":
-      case "name":
-      case "text":
-        return [fact];
       case "category":
-        return [{ ...own, ...categoryOf(phrase, whole !== undefined && cast === undefined) }];
+        return [category(whole === true && cast === undefined)];
       case "flag":
-        return [{ ...own, ...flagOf(column, phrase, inferred) }];
+        return [{ ...own, ...flagWords(wordsIn(column.name, words), inferred, rowWords) }];
       case "date":
-        return [dateOf(column, own)];
+        return [{ ...own, ...dateWords(phrase, wordsIn(column.name, words), rowWords) }];
       case "rank":
-        return few ? [{ ...own, ...categoryOf(phrase, cast === undefined) }] : [fact];
+        return few ? [category(cast === undefined)] : [fact];
       case "year":
       case "number":
       case "money": {
@@ -220,96 +242,19 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
           kind: whole ? "integer" : "real",
           low: 0,
           high: 0,
-          ...numberWords(phrase, kind, person),
+          ...numberWords(phrase, kind, rowWords),
           ...(cast && { cast }),
         };
         if (cast) return [fact, number];
-        return few ? [number, { ...own, ...categoryOf(phrase, true) }] : [number];
+        return few ? [number, category(true)] : [number];
       }
       default:
-        return [];
+        return [fact];
     }
   }
 
-  function categoryOf(phrase: string, numeric: boolean) {
-    const counted = phrase.startsWith("number of ") ? phrase.slice("number of ".length) : undefined;
-    const one = counted?.split(" ").map((word, i, all) => (i === all.length - 1 ? singular(word) : word));
-    const place = /(?:^| )(?:country|city|state|hometown|home town|region|continent|county|district|province)$/.test(
-      phrase,
-    );
-    const where = counted
-      ? `with {v} ${counted}`
-      : variant === 0
-        ? `whose ${phrase} is {v}`
-        : place && phrase.split(" ").length === 1 && (person || isPlace(noun.one)) && variant === 2
-          ? `${person ? "from" : "in"} {v}`
-          : `with the ${phrase} {v}`;
-    return {
-      kind: "category" as const,
-      values: [],
-      plural: pluralPhrase(phrase),
-      where,
-      ...(one && { words: { "1": `with 1 ${one.join(" ")}` } }),
-      ...(numeric && { numeric }),
-    };
-  }
-
-  function flagOf(column: FoundColumn, phrase: string, { yes, no }: Inferred) {
-    const parts = wordsIn(column.name, words).filter((word) => word !== "yn");
-    const who = person ? "who" : "that";
-    const [first, ...rest] = parts;
-    const own = rest.length > 0 && first === noun.one ? rest : parts;
-    const said = own.join(" ").toLowerCase();
-    const [y, n] = [String(yes), String(no)];
-    const states =
-      first === "is" || first === "was"
-        ? [`${who} are ${rest.join(" ")}`, `${who} are not ${rest.join(" ")}`]
-        : first === "has" || first === "have"
-          ? [`${who} have ${rest.join(" ")}`, `${who} do not have ${rest.join(" ")}`]
-          : own.length === 1 && /(?:ed|ive|able)$/.test(said)
-            ? [`${who} are ${said}`, `${who} are not ${said}`]
-            : undefined;
-    const spoken = /^(?:is|has|was|have|if|can)$/.test(first ?? "") ? `"${said}" value` : phrase.replace(/ yn$/, "");
-    return {
-      kind: "category" as const,
-      values: [],
-      phrase: spoken,
-      plural: pluralPhrase(spoken),
-      where: variant === 1 ? `with the ${spoken} {v}` : `whose ${spoken} is {v}`,
-      ...(states && { words: { [y]: states[0]!, [n]: states[1]! } }),
-      ...(typeof yes === "number" && { numeric: true }),
-    };
-  }
-
-  function dateOf(column: FoundColumn, own: { readonly name: string; readonly phrase: string }): ColumnSpec {
-    const parts = wordsIn(column.name, words).map((word) => word.toLowerCase());
-    const participle =
-      parts.length === 2 &&
-      parts.find((word) => /^(?!need|speed)\w{3,}ed$|^(?:born|built|sold|sent|held|paid)$/.test(word));
-    const other = parts.find((word) => word !== participle);
-    if (participle && /^(?:date|at|on|time|day)$/.test(other ?? "")) {
-      const by = person && participle === "born" ? "born" : participle;
-      return {
-        ...own,
-        phrase: `date ${by}`,
-        kind: "date",
-        from: "",
-        to: "",
-        where: `${by} in {v}`,
-        ask: `When was {x} ${by}?`,
-      };
-    }
-    const birth = person && /^(?:date of birth|birth date|birthday|birthdate)$/.test(own.phrase);
-    return {
-      ...own,
-      kind: "date",
-      from: "",
-      to: "",
-      where: birth ? "born in {v}" : `with ${an(own.phrase)} in {v}`,
-      ...(birth && { superlatives: ["youngest", "oldest"] as const }),
-    };
-  }
-
+  // Rows without a name are identified by their key.
+  const rowName = label?.name ?? (noun.one.endsWith(" pair") ? undefined : keys.get(table.name));
   const relation = relationOf(table, context, variant);
   const rows = table.rows.map((row) =>
     specs.map(({ column, spec }) => {
@@ -327,7 +272,7 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
       name: table.name,
       ...noun,
       rows: table.count,
-      ...(label && { label: label.name }),
+      ...(rowName !== undefined && { label: rowName }),
       ...(person && { person }),
       called: person ? "{v}" : `the ${noun.one} {v}`,
       columns: specs.map(({ spec }) => spec),
@@ -394,48 +339,4 @@ function labelColumn(
   });
   const [best] = scored.sort((a, b) => b.score - a.score);
   return best && best.score > 2 ? best.column : undefined;
-}
-
-const POOLS: Words = wordPools();
-const SUMMABLE = new Set([...POOLS.amounts, ...POOLS.counts]);
-
-/** Quantities whose adjectives are understood without a unit and about anything. */
-const SPEAKABLE = new Set(["age", "weight", "height", "length", "width", "depth", "speed", "price", "duration"]);
-
-function numberWords(phrase: string, kind: Kind, person: boolean) {
-  if (kind === "year") {
-    return {
-      year: true,
-      summable: false,
-      comparatives: [`with ${an(phrase)} after`, `with ${an(phrase)} before`] as const,
-    };
-  }
-  const last = phrase.split(" ").at(-1)!;
-  const isLevel =
-    /\b(?:average|mean|rate|ratio|percentage|percent|age|year|score|rating|share|maximum|minimum|per)\b/.test(phrase);
-  const summable =
-    !isLevel &&
-    (phrase.startsWith("number of ") ||
-      SUMMABLE.has(phrase) ||
-      SUMMABLE.has(last) ||
-      SUMMABLE.has(plural(last)) ||
-      (kind === "money" && !/price|salary|wage|gdp|gnp/i.test(phrase)) ||
-      isPlural(last));
-  const line = SPOKEN_QUANTITIES.trim()
-    .split("\n")
-    .find((one) => one.startsWith(`${phrase} `));
-  if (!line || !SPEAKABLE.has(phrase)) return { summable };
-  const [, superlatives = "", comparatives = ""] = line.split("|").map((part) => part.trim());
-  const isDear = phrase === "price";
-  if (isDear && person) return { summable };
-  return {
-    summable: summable && !["age", "height", "width", "depth", "speed", "price"].includes(phrase),
-    superlatives: superlatives.split(", ") as [string, string],
-    comparatives: comparatives.split(", ") as [string, string],
-    ...(phrase === "age" && person && { ask: "How old is {x}?" }),
-  };
-}
-
-function pluralPhrase(phrase: string): string {
-  return isPlural(phrase.split(" ").at(-1)!) ? phrase : plural(phrase);
 }

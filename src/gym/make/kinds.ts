@@ -2,7 +2,7 @@
 import type { Cell } from "../sql/index.ts";
 import { PERSONAL } from "../worlds/lexicon/personal.ts";
 import { type FoundColumn, type FoundTable, isIdName, isKey } from "./schema.ts";
-import { wordsIn } from "./words.ts";
+import { isCoded, wordsIn } from "./words.ts";
 
 export type Kind =
   | "id"
@@ -16,6 +16,7 @@ export type Kind =
   | "rank" // a position, of which neither end is the highest to everybody
   | "text" // free text, and values that only look-ups use
   | "constant"
+  | "unclear" // its name gives no phrase
   | "empty"
   | "mixed";
 
@@ -61,7 +62,7 @@ const MAX_FEW = 12;
 const MAX_CATEGORY_LENGTH = 40;
 const LONG_TEXT = 60;
 
-/** Infers the kind of a column. `isRef` marks one that refers to another table. */
+/** Infers the kind of a column. */
 export function inferKind(table: FoundTable, column: FoundColumn): Inferred {
   const values = table.rows.map((row) => row[column.index]!).filter((cell) => cell !== null);
   const words = wordsIn(column.name);
@@ -111,9 +112,15 @@ function numberKind(
   if (words.some((word) => NUMBERED.test(word)) && !(/^number$/i.test(words[0]!) && words.length > 1)) {
     return few ? { kind: "category", whole, few, ...cast } : { kind: "text" };
   }
-  if (isIdName(column.name)) return few ? { kind: "category", whole, few, ...cast } : { kind: "text" };
+  const isCode = column.coded || isIdName(column.name) || (whole && isCoded(last));
+  if (isCode) return few ? { kind: "category", whole, few, ...cast } : { kind: "text" };
   const isYear = values.every((value) => value >= 1000 && value <= 2100) && whole;
-  if (isYear && words.some((word) => /^(?:year|founded|since|opened|built)$/i.test(word)))
+  if (
+    isYear &&
+    words.some((word) =>
+      /^(?:year|founded|since|opened|built|start|started|from|established|begin|end|until)$/i.test(word),
+    )
+  )
     return { kind: "year", whole, few, ...cast };
   if (words.some((word) => RANK.test(word))) return { kind: "rank", whole, few, ...cast };
   if (words.some((word) => MONEY.test(word))) return { kind: "money", whole, ...cast };
@@ -124,7 +131,8 @@ function numberKind(
 function textKind(table: FoundTable, column: FoundColumn, values: readonly string[], last: string): Inferred {
   const mean = values.reduce((sum, value) => sum + value.length, 0) / values.length;
   const isOdd = values.some((value) => value !== value.trim() || /[\n\r\t]/.test(value) || value === "");
-  if (isOdd || mean > LONG_TEXT) return { kind: "text" };
+  const isNumeric = values.filter((value) => /^-?[\d.,/:%$ -]+$/.test(value)).length > 0.7 * values.length;
+  if (isOdd || isNumeric || mean > LONG_TEXT) return { kind: "text" };
   const isUnique = column.distinct >= 0.9 * (table.count - column.nulls);
   const repeats = column.distinct <= 0.75 * (table.count - column.nulls);
   const isShort = values.every((value) => value.length <= MAX_CATEGORY_LENGTH);

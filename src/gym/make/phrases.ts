@@ -1,5 +1,6 @@
 // Nouns for tables and phrases for columns, as a person would say them.
 import { plural } from "../worlds/english.ts";
+import { AGENTS, EVENT_NOUNS } from "../worlds/lexicon/schema-words.ts";
 import type { FoundColumn, FoundTable } from "./schema.ts";
 import { isPlural, singular, wordsIn } from "./words.ts";
 
@@ -8,6 +9,9 @@ export interface Noun {
   readonly one: string;
   readonly many: string;
 }
+
+/** Words that a person gives: a noun in the singular for a table, a phrase for `table.column`. */
+export type Names = Readonly<Record<string, string>>;
 
 /** Words before and after a table's noun that only say that it is a table. */
 const BEFORE = new Set(["ref", "tbl", "tb", "dim", "fact", "vw", "lkp", "lookup", "mst", "t"]);
@@ -31,7 +35,7 @@ export function schemaWords(tables: readonly Pick<FoundTable, "name">[]): Set<st
 }
 
 /** Nouns for all tables, no two alike. */
-export function tableNouns(tables: readonly Pick<FoundTable, "name">[]): Map<string, Noun> {
+export function tableNouns(tables: readonly Pick<FoundTable, "name">[], names: Names = {}): Map<string, Noun> {
   const words = schemaWords(tables);
   const full = new Map(tables.map(({ name }) => [name, spoken(wordsIn(name, words))]));
   const short = new Map([...full].map(([name, parts]) => [name, withoutMarks(parts)]));
@@ -40,7 +44,8 @@ export function tableNouns(tables: readonly Pick<FoundTable, "name">[]): Map<str
   // Tables whose name is already the shortest go first, so that `model` keeps its noun beside `model_list`.
   for (const name of [...full.keys()].sort((a, b) => full.get(a)!.length - full.get(b)!.length)) {
     const parts = [short.get(name)!, full.get(name)!].find((words) => !used.has(nounOf(words).one)) ?? [name];
-    const noun = nounOf(parts);
+    const given = names[name];
+    const noun = given === undefined ? nounOf(parts) : { one: given, many: plural(given) };
     used.add(noun.one);
     nouns.set(name, noun);
   }
@@ -94,19 +99,49 @@ export function columnPhrase(column: Pick<FoundColumn, "name">, noun: Noun, word
       .join(" ") === noun.one
   )
     parts = parts.slice(0, tail);
-  return countPhrase(parts).join(" ") || column.name;
+  return idiomatic(countPhrase(parts)).join(" ") || column.name;
 }
+
+/** "directed by" as "director", "year of founded" as "founding year", "GNP old" as "old GNP". */
+function idiomatic(parts: readonly string[]): readonly string[] {
+  const [first, second, third] = parts;
+  const last = parts.at(-1)!;
+  if (parts.length === 2 && last === "by" && AGENTS[first!]) return [AGENTS[first!]!];
+  if (parts.length === 3 && first === "year" && second === "of" && EVENT_NOUNS[third!])
+    return [EVENT_NOUNS[third!]!, first];
+  if (parts.length > 1 && UNIT.test(last) && parts.at(-2) !== "in") return [...parts.slice(0, -1), "in", last];
+  if (parts.length > 1 && /^(?:old|new|current|previous)$/.test(last)) return [last, ...parts.slice(0, -1)];
+  return parts;
+}
+
+const UNIT = /^(?:millions|thousands|billions|usd|eur|gbp|dollars|euros|km|kg|cm|mm|mb|gb|kb|sqft|mph|kmh)$/i;
+
+/** Why a column's words are not good enough to ask about it; undefined if they are. */
+export function unclearPhrase(phrase: string): string | undefined {
+  const parts = phrase.toLowerCase().split(" ");
+  const last = parts.at(-1)!;
+  if (BARE.test(phrase)) return `"${phrase}" does not say of what`;
+  if (parts.some((part) => /^\p{L}$/u.test(part))) return `"${phrase}" has a letter that is no word`;
+  if (/^(?:by|of|in|at|for|with|on|and|or|the|is|if)$/.test(last)) return `"${phrase}" is no noun`;
+  return undefined;
+}
+
+/** Words that say how, but not of what. */
+const BARE =
+  /^(?:highest|lowest|average|mean|maximum|minimum|total|first|last|best|worst|current|other|value|values)$/i;
 
 /** "number products" and "products count" as "number of products". */
 function countPhrase(parts: readonly string[]): readonly string[] {
   const [first, ...rest] = parts;
-  if (rest.length > 0 && /^(?:number|no|count)$/.test(first!) && rest[0] !== "of" && isPlural(rest.at(-1)!))
-    return ["number", "of", ...rest];
-  if (rest.length === 0) return parts;
   const last = parts.at(-1)!;
-  const before = parts.slice(0, -1);
-  if (last === "count") return ["number", "of", ...before.slice(0, -1), plural(singular(before.at(-1)!))];
-  return parts;
+  if (rest.length === 0) return parts;
+  const of = (words: readonly string[]) => {
+    const noun = words.at(-1)!;
+    return ["number", "of", ...words.slice(0, -1), MASS.has(noun) ? noun : plural(singular(noun))];
+  };
+  if (/^(?:number|count)$/.test(first!) && rest[0] === "of" && rest.length > 1) return of(rest.slice(1));
+  if (/^(?:number|no|count)$/.test(first!) && isPlural(last)) return of(rest);
+  return last === "count" ? of(parts.slice(0, -1)) : parts;
 }
 
 /** The phrase of a reference: `home_club_id` is a "home club". */

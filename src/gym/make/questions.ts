@@ -16,8 +16,9 @@ import type { World } from "../worlds/build.ts";
 import { plural } from "../worlds/english.ts";
 import { type Draft, FORMS, type Form } from "../worlds/forms/index.ts";
 import { labelOf } from "../worlds/inspect-world.ts";
+import { isPluralPhrase } from "./column-words.ts";
 import { OWN_FORMS } from "./forms.ts";
-import { faultOfText, isRedundant } from "./reject.ts";
+import { faultOfText, isOdd, isRedundant } from "./reject.ts";
 
 /** Why drawn questions were not kept. */
 export const DROP_REASONS = [
@@ -74,6 +75,8 @@ const MAX_SAME_ANSWER = 0.08;
 const MAX_MISSES = 60;
 const DRAWS = 12;
 const SURPLUS = 1.3;
+/** Queries that differ only in their values, unless too few others can be made. */
+const ALIKE = 4;
 
 interface Query {
   readonly form: Form;
@@ -106,13 +109,22 @@ export function writeQuestions(
         [...queries.values()].filter((query) => query?.form.difficulty === difficulty).length,
       ]),
     ) as Record<Difficulty, number>;
+  const shapes = new Map<string, number>();
+  const plurals = pluralPhrases(variants);
+  let maxAlike = ALIKE;
   for (let round = 0; ; round++) {
     const counts = perDifficulty();
     const open = forms.filter(
       ({ name, difficulty }) =>
         state.get(name)!.misses < MAX_MISSES && counts[difficulty] < SURPLUS * SHARES[difficulty] * wanted,
     );
-    if (open.length === 0) break;
+    if (open.length === 0) {
+      const isShort = DIFFICULTIES.some((one) => counts[one] < SHARES[one] * wanted);
+      if (!isShort || maxAlike > ALIKE * 8) break;
+      maxAlike *= 2; // a small database: more questions of one kind
+      for (const own of state.values()) own.misses = 0;
+      continue;
+    }
     for (const form of r.fork(round).shuffle(open)) drawNew(form);
   }
 
@@ -134,6 +146,8 @@ export function writeQuestions(
     if (!first) return false;
     const key = normalizeSql(first.gold_sql);
     if (queries.has(key)) return false;
+    const shape = shapeOf(first.gold_sql);
+    if ((shapes.get(shape) ?? 0) >= maxAlike) return false;
     queries.set(key, null);
     const judged = judge(form, first.gold_sql, database);
     if (typeof judged === "string") {
@@ -143,8 +157,9 @@ export function writeQuestions(
     const all = drafts
       .filter(({ gold_sql }) => gold_sql === first.gold_sql)
       .flatMap(({ phrasings }) => phrasings)
-      .map((text) => withLabel(text, first.gold_sql, variants[0]!));
-    const texts = keepTexts([...new Set(all)], key, judged);
+      .map((text) => withLabel(withoutArticles(text, plurals), first.gold_sql, variants[0]!, form.several));
+    const texts = keepTexts([...new Set(all)], key, judged, form);
+    if (texts.length > 0) shapes.set(shape, (shapes.get(shape) ?? 0) + 1);
     if (texts.length === 0) return false;
     const answer = formatAnswer(judged).toLowerCase();
     const same = answers.get(answer) ?? 0;
@@ -162,12 +177,13 @@ export function writeQuestions(
     return true;
   }
 
-  function keepTexts(texts: readonly string[], key: string, table: ResultTable): string[] {
+  function keepTexts(texts: readonly string[], key: string, table: ResultTable, form: Form): string[] {
     const answer = table.rows.length === 1 && table.rows[0]!.length === 1 ? table.rows[0]![0] : undefined;
     const kept = texts.filter((text) => {
       const fault = faultOfText(text, typeof answer === "string" ? answer : undefined);
-      if (fault) drop(fault);
-      return !fault;
+      const odd = fault === undefined && isOdd(text, form.name);
+      if (fault || odd) drop(fault ?? "unclear_text");
+      return !fault && !odd;
     });
     return kept.filter((text) => {
       const flat = text.toLowerCase();
@@ -253,8 +269,34 @@ function isTrivial(sql: string, table: ResultTable, database: Database): boolean
   return plain.ok && JSON.stringify(plain.table.rows) === JSON.stringify(table.rows);
 }
 
+/** A query without its values: queries of one shape ask the same of other values. */
+function shapeOf(sql: string): string {
+  return sql.replace(/'(?:[^']|'')*'|(?<![\w"])\d+(?:\.\d+)?/g, "?");
+}
+
+/** Phrases in the plural, which the forms' articles do not fit. */
+function pluralPhrases(variants: readonly World[]): string[] {
+  const phrases = variants.flatMap(({ spec }) =>
+    spec.tables.flatMap(({ columns }) => columns.map(({ phrase }) => phrase)),
+  );
+  return [...new Set(phrases)].filter((phrase) => !phrase.startsWith("number of ") && isPluralPhrase(phrase));
+}
+
+/** "an earnings above" without the article, and "What is the highest earnings" in the plural. */
+function withoutArticles(text: string, plurals: readonly string[]): string {
+  return plurals.reduce((said, phrase) => {
+    const at = said.indexOf(phrase);
+    if (at < 0) return said;
+    const before = said
+      .slice(0, at)
+      .replace(/\ban? ((?:above|below)-average |higher |lower |recorded )?$/, "$1")
+      .replace(/^What is (the (?:highest |lowest |average |total |combined )?)$/, "What are $1");
+    return before + said.slice(at);
+  }, text);
+}
+
 /** Says what to answer with where a row is named by something other than its name: "Give the last name." */
-function withLabel(text: string, sql: string, { spec }: World): string {
+function withLabel(text: string, sql: string, { spec }: World, several = false): string {
   const selected = /^SELECT (?:DISTINCT )?(.+?) FROM /.exec(sql)?.[1]?.split(", ")[0];
   if (selected === undefined) return text;
   const column = selected.split(".").at(-1)!.replaceAll('"', "");
@@ -266,8 +308,7 @@ function withLabel(text: string, sql: string, { spec }: World): string {
   const flat = text.toLowerCase();
   const [one, many] = [label.phrase.toLowerCase(), plural(label.phrase).toLowerCase()];
   if (flat.includes(one) || flat.includes(many)) return text;
-  const isList = /^(?:List|Name|Show|Find|Give)\b/.test(text) || /\b(?:are|have|do)\b/.test(text);
-  return `${text} Give the ${isList ? plural(label.phrase) : label.phrase}.`;
+  return `${text} Give the ${several ? plural(label.phrase) : label.phrase}.`;
 }
 
 /** Chooses questions: each difficulty's share, every form in turn, then further phrasings. */

@@ -4,8 +4,10 @@ import type { DropReason } from "./questions.ts";
 const NAME = String.raw`(?:"(?:[^"]|"")+"|\w+)`;
 const COLUMN = String.raw`(?:CAST\()?(?:${NAME}\.)?(${NAME})(?: AS \w+\))?`;
 
-/** Whether a query uses one column twice where only different ones make sense. */
+/** Whether a query uses one column twice where only different ones make sense, or a value that cannot be said. */
 export function isRedundant(sql: string): boolean {
+  // People do not say that a value begins or ends with a space.
+  if (/'(?:\s[^']*|[^']*\s)'/.test(sql)) return true;
   const two = new RegExp(`^SELECT ${COLUMN}, (?:AVG|SUM|MAX|MIN)\\(${COLUMN}\\) `).exec(sql);
   if (two && two[1] === two[2]) return true;
   const pair = new RegExp(`^SELECT ${COLUMN}, ${COLUMN} FROM `).exec(sql);
@@ -16,18 +18,35 @@ export function isRedundant(sql: string): boolean {
   const tested = [...where.matchAll(new RegExp(`(?:^| AND )${COLUMN} (?:=|<|>|<=|>=|<>|BETWEEN|IN|LIKE) `, "g"))];
   const names = tested.map(([, name]) => name);
   if (!/ OR |SELECT/.test(where) && new Set(names).size < names.length) return true;
-  // The selected or ordered column has one value under an equality on it.
-  const selected = new RegExp(`^SELECT (?:DISTINCT |COUNT\\(DISTINCT )?${COLUMN}\\)? FROM `).exec(sql)?.[1];
-  const equal = new RegExp(`^${COLUMN} = `).exec(where)?.[1];
-  return selected !== undefined && selected === equal && !/SELECT/.test(where);
+  // What is selected would be restricted by itself.
+  const selected = new RegExp(
+    `^SELECT (?:(?:COUNT\\(DISTINCT|AVG|SUM|MAX|MIN) ?\\(?|DISTINCT )?${COLUMN}\\)? FROM `,
+  ).exec(sql)?.[1];
+  if (selected !== undefined && names.includes(selected) && !/SELECT/.test(where)) return true;
+  const ordered = new RegExp(` ORDER BY ${COLUMN}(?: DESC)? LIMIT `).exec(sql)?.[1];
+  if (ordered !== undefined && (ordered === selected || names.includes(ordered))) return true;
+  const inner = new RegExp(` NOT IN \\(SELECT ${COLUMN} FROM ${NAME} WHERE ${COLUMN} `).exec(sql);
+  return inner !== null && inner[1] === inner[2];
 }
 
 const DOUBLED =
   /\b(?:highest highest|lowest lowest|average average|total total|number of number|maximum maximum|minimum minimum|the the|of of|(?:highest|lowest) (?:highest|lowest|maximum|minimum)|average (?:mean|maximum|minimum|average|highest|lowest)|total (?:number of total|average|mean))\b/i;
 
+const MAX_TEXT = 260;
+
+/** Forms whose words fit a column of yes and no, and a table of pairs. */
+const FLAG_FORMS = /^look_up/;
+const PAIR_FORMS = /^count$/;
+
+/** Whether a form's words read oddly about a yes-or-no value or a pair of rows. */
+export function isOdd(text: string, form: string): boolean {
+  if (/" values?\b/.test(text) && !FLAG_FORMS.test(form)) return true;
+  return /\S-\S+ pairs?\b/.test(text) && !PAIR_FORMS.test(form);
+}
+
 /** Why a text should not be asked; undefined if it may. `answer` is the answer if it is one text. */
 export function faultOfText(text: string, answer: string | undefined): DropReason | undefined {
-  if (text.length > 260 || DOUBLED.test(text) || /undefined|\{\w+\}|\n/.test(text)) return "unclear_text";
+  if (text.length > MAX_TEXT || DOUBLED.test(text) || /undefined|\{\w+\}|\n/.test(text)) return "unclear_text";
   if (answer !== undefined && answer.length > 1) {
     const at = text.toLowerCase().indexOf(answer.toLowerCase());
     const isWord = at >= 0 && !/[\p{L}\p{N}]/u.test(`${text[at - 1] ?? " "}${text[at + answer.length] ?? " "}`);

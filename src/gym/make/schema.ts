@@ -16,6 +16,8 @@ export interface FoundTable {
 
 export interface FoundColumn extends Column {
   readonly index: number;
+  /** Whether the schema declares a reference, used or not, so that its numbers are no quantities. */
+  readonly coded: boolean;
   readonly nulls: number;
   /** Number of different values. */
   readonly distinct: number;
@@ -87,7 +89,10 @@ function readTable(database: Database, name: string, columns: readonly Column[])
   const found = columns.map((column, index) => {
     const result = database.run(`SELECT COUNT(*) - COUNT(${list[index]}), COUNT(DISTINCT ${list[index]}) FROM ${from}`);
     const [nulls, distinct] = result.ok ? result.table.rows[0]!.map(Number) : [count, 0];
-    return { ...column, index, nulls: nulls!, distinct: distinct! };
+    const coded = database
+      .table(name)!
+      .foreign_keys.some((key) => key.column.toLowerCase() === column.name.toLowerCase());
+    return { ...column, index, coded, nulls: nulls!, distinct: distinct! };
   });
   return { name, columns: found, count, rows: read.table.rows };
 }
@@ -181,6 +186,7 @@ function keyFor(table: FoundTable, column: FoundColumn, to: FoundTable): FoundCo
   const flat = flatName(column.name);
   const same = keys.find((key) => flatName(key.name) === flat && !GENERIC.has(flat));
   if (same && !(isOwnKey(table, column) && table.count < to.count && isNamedLike(column, table))) return same;
+  if (isNamedAs(column, to) && !isOwnKey(table, column)) return keys.find((key) => key.primary_key);
   return isNamedLike(column, to) ? keys[0] : undefined;
 }
 
@@ -191,6 +197,12 @@ function flatName(name: string): string {
 /** Whether a name ends as keys do. */
 export function isIdName(name: string): boolean {
   return /(?:^|[_\W]|[a-z])(?:id|code|key|no|nr|uuid)$/i.test(name) && !/(?:valid|paid|grid)$/i.test(name);
+}
+
+/** Whether a column such as `airline` of flights has the name of a table, whose numbers or codes it holds. */
+function isNamedAs(column: FoundColumn, to: FoundTable): boolean {
+  const words = (name: string) => wordsIn(name).map((word) => singular(word.toLowerCase()));
+  return words(column.name).join(" ") === words(to.name).join(" ");
 }
 
 /** Whether a column such as `home_club_id` is named after a table such as `clubs`. */

@@ -3,8 +3,10 @@ import { plural } from "../worlds/english.ts";
 import {
   ACRONYMS,
   COMMON,
+  MORE_CODED,
   MORE_PERSONS,
   MORE_PLACES,
+  MORE_QUANTITIES,
   SHORT_FORMS,
   SINGULARS,
   STAY,
@@ -31,6 +33,35 @@ const KNOWN: ReadonlySet<string> = new Set(
 const PERSONS: ReadonlySet<string> = new Set([...POOLS.people, ...MORE_PERSONS.split(" ")]);
 
 const PLACES: ReadonlySet<string> = new Set([...POOLS.places, ...MORE_PLACES.split(" ")]);
+
+const QUANTITIES: ReadonlySet<string> = new Set([
+  ...POOLS.quantities,
+  ...POOLS.amounts,
+  ...POOLS.counts,
+  ...POOLS.spoken.map(({ noun }) => noun),
+  ...MORE_QUANTITIES.split(" "),
+]);
+
+const CODED: ReadonlySet<string> = new Set(MORE_CODED.split(" "));
+
+const THINGS: ReadonlySet<string> = new Set([...POOLS.people, ...POOLS.places, ...POOLS.things, ...POOLS.attributes]);
+
+/** Whether a word names something that is not a quantity, so that a number in its column is a code: "advisor". */
+export function isCoded(word: string): boolean {
+  if (CODED.has(word)) return true;
+  return (
+    !QUANTITIES.has(word) &&
+    !QUANTITIES.has(plural(word)) &&
+    (THINGS.has(word) || PERSONS.has(word) || PLACES.has(word))
+  );
+}
+
+/** Whether amounts of this can be added up: "cost", "visitors". */
+export function isSummable(word: string): boolean {
+  return SUMMABLE.has(word) || SUMMABLE.has(plural(word));
+}
+
+const SUMMABLE: ReadonlySet<string> = new Set([...POOLS.amounts, ...POOLS.counts]);
 
 /** Whether a noun names people: "student", "poker player". */
 export function isPerson(noun: string): boolean {

@@ -22,14 +22,14 @@ import { draft, type Form, type Make } from "./form.ts";
 import { listPhrasings } from "./list.ts";
 import { AGGREGATES } from "./measure.ts";
 
-interface Relation {
+export interface Relation {
   readonly subject: Link;
   readonly object: Link;
   readonly words: { readonly verb: string; readonly past?: readonly [string, string] };
 }
 
 /** Link tables that state who does what. */
-function relationsOf(world: World): Relation[] {
+export function relationsOf(world: World): Relation[] {
   const links = linksOf(world);
   return world.spec.tables.flatMap(({ name, relation }) => {
     const subject = links.find(({ child, ref }) => child.name === name && ref.name === relation?.subject);

@@ -56,7 +56,7 @@ ever expected factory family fax female field file final finish first flag fligh
 from full game gender general genre gold government grade grand gross group growth half hand head health height high
 highest hired home hometown host hotel hour hours house image in income index indicator industry initial injured inner
 insurance inventory invoice is item job joined killed kind label language large last late launch law lead league left
-length letter level license life line list local location long low lowest mail main maker male manager manufacturer
+length letter level license life line list local location long low lowest mail main make maker male manager manufacturer
 market married match max maximum media medical member message method middle min minimum minute mobile model month
 monthly mother mountain movie music name nation national nationality net new next nickname night nominated note notes
 number of official old on open opened operating order origin other out outer over owner page paid parent part party pay
@@ -79,6 +79,14 @@ export const MORE_PERSONS =
 /** Nouns for places likewise. */
 export const MORE_PLACES =
   "airport stadium shop store museum hotel city station school university college building park restaurant branch apartment property address store library mall cinema theatre mountain lake river county district theme attraction office department";
+
+/** Quantities that are attributes or things elsewhere. */
+export const MORE_QUANTITIES =
+  "age amount area average balance budget capacity count cost distance duration earnings elevation experience height hours income killed injured length mileage minutes months number percentage percent pixels points population power price quantity rating ratio revenue salary sales score seconds share size speed stock surface temperature time total turnover value volume votes wage weight width years credits units displacement acceleration expectancy attendance";
+
+/** Words whose numbers are codes. */
+export const MORE_CODED =
+  "major minor section class room zone ward lane gate channel group type kind category status gender sex department district advisor account batch block slot";
 
 /** Acronyms that are written in capitals wherever they stand. */
 export const ACRONYMS = new Set(
@@ -116,3 +124,66 @@ export const SINGULARS: Readonly<Record<string, string>> = {
 
 /** Words that end in s in the singular too. */
 export const STAY = new Set("series species news status bus gas canvas atlas lens is has was class".split(" "));
+
+/** Nouns of events whose participle names a date: `date_arrived` is an arrival date. */
+export const EVENT_NOUNS: Readonly<Record<string, string>> = {
+  adopted: "adoption",
+  arrived: "arrival",
+  born: "birth",
+  built: "construction",
+  completed: "completion",
+  created: "creation",
+  delivered: "delivery",
+  departed: "departure",
+  died: "death",
+  ended: "end",
+  expired: "expiry",
+  founded: "founding",
+  graduated: "graduation",
+  hired: "hire",
+  joined: "joining",
+  left: "leaving",
+  modified: "modification",
+  opened: "opening",
+  ordered: "order",
+  paid: "payment",
+  posted: "post",
+  published: "publication",
+  purchased: "purchase",
+  registered: "registration",
+  released: "release",
+  retired: "retirement",
+  sent: "sending",
+  shipped: "shipping",
+  sold: "sale",
+  started: "start",
+  updated: "update",
+};
+
+/** Who does what a participle says: `directed_by` is a director. */
+export const AGENTS: Readonly<Record<string, string>> = {
+  approved: "approver",
+  assigned: "assignee",
+  built: "builder",
+  composed: "composer",
+  created: "creator",
+  designed: "designer",
+  directed: "director",
+  edited: "editor",
+  funded: "funder",
+  hosted: "host",
+  led: "leader",
+  made: "maker",
+  managed: "manager",
+  organized: "organizer",
+  owned: "owner",
+  played: "player",
+  produced: "producer",
+  published: "publisher",
+  sold: "seller",
+  sponsored: "sponsor",
+  sung: "singer",
+  supplied: "supplier",
+  taught: "teacher",
+  written: "writer",
+};
