@@ -63,3 +63,71 @@ test("an existing folder with files is refused, and a failure leaves nothing beh
   expect(existsSync(join(folder, "none"))).toBe(false);
   expect(readdirSync(folder).filter((name) => name.startsWith("."))).toEqual([]);
 });
+
+test("a folder of CSV files becomes a database with types and keys", async () => {
+  const tables = join(folder, "bookshop");
+  mkdirSync(tables);
+  const authors = ["Ada Quill", "Ben Moss", "Cleo Wren", "Dov Hart"].map(
+    (name, i) => `${i + 1},${name},"${i % 2 ? "Oslo" : "Lima"}"`,
+  );
+  const books = Array.from(
+    { length: 40 },
+    (_, i) =>
+      `${i + 1},"Tale, ""No"" ${i + 1}",${(i % 4) + 1},${(5 + ((i * 13) % 40) / 4).toFixed(2)},00${i % 7},${1990 + (i % 9)}`,
+  );
+  writeFileSync(join(tables, "authors.csv"), `\ufeffauthor_id,full name,city\r\n${authors.join("\r\n")}\r\n`);
+  writeFileSync(
+    join(tables, "books.csv"),
+    `id;title;author_id;price;room_code;year\n`.replaceAll(";", ",") + books.join("\n"),
+  );
+  const out = join(folder, "from-csv");
+  const made = await sqlenv("data", "make", tables, "--out", out, "--questions", "40", "--json");
+  expect(made.stderr).not.toContain("error");
+  const report = JSON.parse(made.stdout);
+  expect(report.databases[0]).toMatchObject({ name: "bookshop", tables: 2, rows: 44, questions: 40 });
+  expect(report.databases[0].references).toEqual([
+    { table: "books", column: "author_id", to: "authors", key: "author_id", declared: true },
+  ]);
+  const shown = await sqlenv("data", "show", "bookshop", "--data", out, "--sql");
+  expect(shown.stdout).toContain("author_id INTEGER PRIMARY KEY");
+  expect(shown.stdout).toContain("price REAL");
+  expect(shown.stdout).toContain("room_code TEXT");
+  const sample = await sqlenv(
+    "data",
+    "make",
+    tables,
+    "--out",
+    join(folder, "sampled"),
+    "--questions",
+    "20",
+    "--max-rows",
+    "12",
+  );
+  expect(sample.stdout).toContain("books: 12 of 40 rows were copied");
+});
+
+test("excluded columns are not in the copy, and hostile CSV gives one line", async () => {
+  const out = join(folder, "without-email");
+  const made = await sqlenv("data", "make", file, "--out", out, "--questions", "20", "--exclude", "*.email");
+  expect(made.code).toBe(0);
+  expect(made.stdout).not.toContain("email addresses");
+  expect(readFileSync(join(out, "databases", "brews", "brews.sqlite")).includes("info@anchor.example")).toBe(false);
+  const wrong: readonly [string, string | Buffer, string][] = [
+    ["ragged.csv", "a,b\n1,2\n3\n", "1 fields instead of 2 in line 3"],
+    ["wide.csv", `${"c,".repeat(1_000_000)}c\n`, "more than 500 columns"],
+    ["binary.csv", Buffer.from([97, 44, 98, 10, 0, 1, 2, 3]), "binary data in line 2"],
+    ["latin.csv", Buffer.from([97, 10, 0xe9, 10]), "the file is not text in UTF-8"],
+    ["twice.csv", "a,A\n1,2\n", "two columns have one name"],
+    ["empty.csv", "", "the file is empty"],
+  ];
+  for (const [name, content, message] of wrong) {
+    writeFileSync(join(folder, name), content);
+    const { code, stdout, stderr } = await sqlenv("data", "make", join(folder, name), "--out", join(folder, "none"));
+    expect([code === 0, stdout]).toEqual([false, ""]);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+    expect(stderr).toContain(message);
+  }
+  const misspelt = await sqlenv("data", "make", file, "--out", join(folder, "none"), "--exclude", "tblBreweries.emial");
+  expect(misspelt.stderr).toContain("did you mean tblBreweries.email?");
+  expect(existsSync(join(folder, "none"))).toBe(false);
+});

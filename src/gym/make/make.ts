@@ -4,7 +4,8 @@ import { random } from "../../random.ts";
 import { DIFFICULTIES, type Difficulty, type QuestionRecord, type Split, splitByQuery } from "../data/index.ts";
 import { Database } from "../sql/index.ts";
 import { type ColumnReport, inferWorlds } from "./infer.ts";
-import { type DropReason, type Written, writeQuestions } from "./questions.ts";
+import type { Names } from "./phrases.ts";
+import { type DropReason, type WriteOptions, type Written, writeQuestions } from "./questions.ts";
 import { type Note, type Reference, readSchema } from "./schema.ts";
 
 /** One database to write questions about. */
@@ -22,6 +23,8 @@ export interface MakeOptions {
   readonly questions?: number;
   /** Most phrasings of one query. @default 3 */
   readonly phrasings?: number;
+  /** Words for tables and columns whose names do not say enough: { "people": "guest", "people.dob": "birthday" }. */
+  readonly names?: Names;
   /** Share of the questions that is held out for evaluation. @default 0.2 */
   readonly evalShare?: number;
   /** Called before each database. */
@@ -75,11 +78,11 @@ const MIN_TO_HOLD_OUT = 3;
  */
 export function makeQuestions(
   sources: readonly SourceDatabase[],
-  { seed = 42, questions = 300, phrasings = 3, evalShare = 0.2, onDatabase }: MakeOptions = {},
+  { seed = 42, questions = 300, phrasings = 3, evalShare = 0.2, names = {}, onDatabase }: MakeOptions = {},
 ): Made {
   const made = sources.map((source, i) => {
     onDatabase?.(source.name, i);
-    return makeOne(source, { seed, questions, phrasings });
+    return makeOne(source, { seed, questions, phrasings, names });
   });
   const held = heldOut(
     made.filter(({ written }) => written.length > 0).map(({ report }) => report.name),
@@ -112,12 +115,12 @@ export function makeQuestions(
 
 function makeOne(
   { name, bytes, notes = [] }: SourceDatabase,
-  options: { readonly seed: number; readonly questions: number; readonly phrasings: number },
+  { names, ...options }: WriteOptions & { readonly names: Names },
 ): { readonly written: readonly Written[]; readonly report: Omit<DatabaseReport, "by_split"> } {
   const database = new Database(name, bytes);
   try {
     const schema = readSchema(database);
-    const worlds = inferWorlds(name, schema);
+    const worlds = inferWorlds(name, schema, names);
     const { questions, queries, dropped, unused_forms } = writeQuestions(worlds.variants, database, options);
     return {
       written: questions,

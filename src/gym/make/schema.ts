@@ -3,7 +3,7 @@ import { type Cell, type Column, type Database, MAX_INSTRUCTIONS, quoteName } fr
 import { singular, wordsIn } from "./words.ts";
 
 /** Rows of a table that are read. Queries always run on all rows. */
-export const READ_ROWS = 5_000;
+export const READ_ROWS = 2_000;
 
 /** A table as it was found: its rows (a sample of a large table), and statistics of all of them. */
 export interface FoundTable {
@@ -46,11 +46,14 @@ export interface FoundSchema {
   readonly notes: readonly Note[];
 }
 
-/** Names of columns that questions may use. */
-export type Allowed = (table: string, column: string) => boolean;
-
-/** Reads everything that is needed to write questions about a database. */
-export function readSchema(database: Database, allowed: Allowed = () => true): FoundSchema {
+/**
+ * Reads everything that is needed to write questions about a database. References to tables of which only some rows are
+ * there (`isPartial`) are guessed by name alone.
+ */
+export function readSchema(
+  database: Database,
+  { isPartial = () => false }: { readonly isPartial?: (table: string) => boolean } = {},
+): FoundSchema {
   const notes: Note[] = [];
   const tables: FoundTable[] = [];
   for (const table of database.tables) {
@@ -58,16 +61,13 @@ export function readSchema(database: Database, allowed: Allowed = () => true): F
       notes.push({ name: table.name, reason: "a view: only tables are asked about" });
       continue;
     }
-    const columns = table.columns.filter(({ name }) => allowed(table.name, name));
-    const found = columns.length > 0 ? readTable(database, table.name, columns) : undefined;
-    if (!found) {
-      const reason = columns.length === 0 ? "all its columns are excluded" : "it could not be read within the limits";
-      notes.push({ name: table.name, reason });
-    } else if (found.count === 0) notes.push({ name: table.name, reason: "it has no rows" });
+    const found = readTable(database, table.name, table.columns);
+    if (!found) notes.push({ name: table.name, reason: "it could not be read within the limits" });
+    else if (found.count === 0) notes.push({ name: table.name, reason: "it has no rows" });
     else tables.push(found);
   }
   const references = [...declaredReferences(database, tables, notes)];
-  references.push(...guessedReferences(database, tables, references));
+  references.push(...guessedReferences(database, tables, references, isPartial));
   return { tables, references, notes };
 }
 
@@ -121,7 +121,7 @@ function declaredReferences(database: Database, tables: readonly FoundTable[], n
       if (found.has(name.toLowerCase())) continue;
       const drop = (reason: string) =>
         notes.push({ name, reason: `its reference to ${target} is not used: ${reason}` });
-      if (!column || !to || !key) drop("a column of it is missing, empty or excluded");
+      if (!column || !to || !key) drop("a column of it, or its table, is missing or empty");
       else if (to === table) drop("it refers to its own table");
       else if (!isKey(to, key)) drop(`${to.name}.${key.name} is not unique`);
       else {
@@ -154,6 +154,7 @@ function guessedReferences(
   database: Database,
   tables: readonly FoundTable[],
   declared: readonly Reference[],
+  isPartial: (table: string) => boolean,
 ): Reference[] {
   const found: Reference[] = [];
   const isKnown = (table: FoundTable, column: FoundColumn) =>
@@ -167,7 +168,7 @@ function guessedReferences(
         if (!key || !isSameKind(table, column, to, key)) continue;
         // Of two tables that share a key, the one that is named like it is referred to.
         if (isOwnKey(table, column) && !isNamedLike(column, to)) continue;
-        if (countOrphans(database, table, column, to, key) > 0) continue;
+        if (!isPartial(to.name) && countOrphans(database, table, column, to, key) > 0) continue;
         found.push(reference(table, column, to, key, false));
         break;
       }

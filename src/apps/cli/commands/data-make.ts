@@ -1,6 +1,8 @@
 // `sqlenv data make`: questions with gold SQL for databases that have none.
+import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { UsageError } from "../../../errors.ts";
+import { z } from "zod";
+import { messageOf, UsageError } from "../../../errors.ts";
 import { makeDataSet } from "../../../gym/make/index.node.ts";
 import {
   type DatabaseReport,
@@ -25,6 +27,10 @@ const SHOWN = 8;
 
 interface MakeFlags {
   readonly out: string;
+  readonly columns?: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly maxRows?: number;
+  readonly names?: Readonly<Record<string, string>>;
   readonly seed: number;
   readonly questions: number;
   readonly phrasings: number;
@@ -36,10 +42,22 @@ interface MakeFlags {
 export function makeCommand(): Command {
   return new Command("make")
     .description("write questions with gold SQL for databases that have none")
-    .argument("<source...>", "SQLite files, or a folder of them")
+    .argument("<source...>", "SQLite files, CSV files, or folders of either")
     .requiredOption("--out <dir>", "a new or empty folder for databases, questions and the report")
     .option("--questions <number>", "questions per database", countFromOne("--questions"), 300)
     .option("--phrasings <number>", "most phrasings of one query", countFromOne("--phrasings"), 3)
+    .option("--columns <patterns...>", "copy and ask about these columns only: table.column, with * for any text")
+    .option("--exclude <patterns...>", "leave these columns out, such as people.email or *.phone")
+    .option(
+      "--max-rows <number>",
+      "rows per table; larger tables are sampled, rows they refer to are kept (default: SQLite all, else 50,000)",
+      countFromOne("--max-rows"),
+    )
+    .option(
+      "--names <file>",
+      'JSON with words for tables and columns: { "tbl7": "guest", "tbl7.dob": "birthday" }',
+      readNames,
+    )
     .option("--eval-share <share>", "share of the questions, and of three or more databases, held out", share, 0.2)
     .option("--seed <number>", "seed of the questions and of samples", wholeNumber("--seed"), 42)
     .option("--json", JSON_OUTPUT)
@@ -51,6 +69,17 @@ export function makeCommand(): Command {
       out.result(report);
     });
 }
+
+function readNames(file: string): Readonly<Record<string, string>> {
+  try {
+    return namesSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+  } catch (cause) {
+    const remedy = cause instanceof z.ZodError ? cause.issues[0]!.message : messageOf(cause);
+    throw new UsageError({ what: "--names takes a JSON file with a text for each name", value: file, remedy, cause });
+  }
+}
+
+const namesSchema = z.record(z.string(), z.string().trim().min(1));
 
 function share(value: string): number {
   const number = Number(value);
