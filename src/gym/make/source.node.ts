@@ -5,12 +5,15 @@ import type { SourceDatabase } from "./make.ts";
 import { type ColumnChoice, ColumnFilter } from "./sources/columns.ts";
 import { csvFiles, nameOfCsv, readCsvFiles } from "./sources/csv-folder.node.ts";
 import { DEFAULT_MAX_ROWS, MAX_DATABASE_BYTES, tooLarge } from "./sources/limits.ts";
+import { isPostgres, readPostgres } from "./sources/postgres.node.ts";
 import { isSqliteFile, readSqlite, sqliteFiles } from "./sources/sqlite.node.ts";
 
 export interface SourceOptions extends ColumnChoice {
   readonly seed: number;
   /** Rows per table; rows that others refer to come in addition. @default SQLite: all, else 50,000 */
   readonly maxRows?: number;
+  /** Schema of a PostgreSQL database. @default public */
+  readonly schema?: string;
 }
 
 /** Reads every source; throws an error with one clear line for anything that cannot be read. */
@@ -39,11 +42,12 @@ export async function readSources(
 
 async function readSource(
   source: string,
-  { seed, maxRows }: SourceOptions,
+  { seed, maxRows, schema }: SourceOptions,
   filter: ColumnFilter,
 ): Promise<readonly SourceDatabase[]> {
   const csv = { seed, maxRows: maxRows ?? DEFAULT_MAX_ROWS, filter };
   const sqlite = { seed, maxRows, filter };
+  if (isPostgres(source)) return [await readPostgres(source, { ...csv, ...(schema !== undefined && { schema }) })];
   const stats = statSync(source, { throwIfNoEntry: false });
   if (!stats) throw new QuestionLoadError({ what: "no such file or folder", value: source, remedy: "check the path" });
   if (!stats.isDirectory()) {

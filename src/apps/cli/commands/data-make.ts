@@ -30,6 +30,7 @@ interface MakeFlags {
   readonly columns?: readonly string[];
   readonly exclude?: readonly string[];
   readonly maxRows?: number;
+  readonly schema?: string;
   readonly names?: Readonly<Record<string, string>>;
   readonly seed: number;
   readonly questions: number;
@@ -42,7 +43,7 @@ interface MakeFlags {
 export function makeCommand(): Command {
   return new Command("make")
     .description("write questions with gold SQL for databases that have none")
-    .argument("<source...>", "SQLite files, CSV files, or folders of either")
+    .argument("<source...>", "SQLite files, CSV files, folders of either, or postgres://user@host/database")
     .requiredOption("--out <dir>", "a new or empty folder for databases, questions and the report")
     .option("--questions <number>", "questions per database", countFromOne("--questions"), 300)
     .option("--phrasings <number>", "most phrasings of one query", countFromOne("--phrasings"), 3)
@@ -53,6 +54,7 @@ export function makeCommand(): Command {
       "rows per table; larger tables are sampled, rows they refer to are kept (default: SQLite all, else 50,000)",
       countFromOne("--max-rows"),
     )
+    .option("--schema <name>", "schema of a PostgreSQL database (default: public)")
     .option(
       "--names <file>",
       'JSON with words for tables and columns: { "tbl7": "guest", "tbl7.dob": "birthday" }',
