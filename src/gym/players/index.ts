@@ -48,6 +48,8 @@ export {
   promptId,
   wordsOf,
 } from "./prompts/prompt.ts";
+export { readSql } from "./prompts/read-sql.ts";
+export { givenPrompt, givenPromptId, schemaText } from "./prompts/schema-given.ts";
 export { SHOT_COUNTS, type ShotCount } from "./prompts/shots.ts";
 export { MAX_SHOWN_RESULT, type Shown } from "./prompts/shown.ts";
 export { type ActionTool, actionTools, parseCall } from "./prompts/tools.ts";

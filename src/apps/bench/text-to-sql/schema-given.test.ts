@@ -1,10 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
 import { smallDataSet } from "../../../../test/helpers/small-data.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
-import type { Writer } from "../../../gym/players/index.ts";
+import { givenPrompt, readSql, schemaText, type Writer } from "../../../gym/players/index.ts";
 import { judgeAttempts } from "./outcomes.ts";
-import { readSql } from "./read-sql.ts";
-import { givenPrompt, schemaText, TOO_LONG, writeAttempts } from "./schema-given.ts";
+import { TOO_LONG, writeAttempts } from "./schema-given.ts";
 
 let data: DataSet;
 beforeAll(async () => {

@@ -14,13 +14,14 @@ import {
   rulesId,
 } from "../../../gym/env/index.ts";
 import { MAX_TWIN_SEEDS, TWINS_VERSION } from "../../../gym/evaluation/index.ts";
+import { givenPromptId } from "../../../gym/players/index.ts";
 import { writeFileWhole } from "../../../io/atomic-write.node.ts";
 import { packageInfo } from "../../../io/package-info.node.ts";
 import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
 import { type AttemptOptions, type Attempts, playAttempts } from "../../bench/text-to-sql/attempts.ts";
 import { judgeAttempts } from "../../bench/text-to-sql/outcomes.ts";
 import { askedData, type BenchResult, type Protocol, resultOf } from "../../bench/text-to-sql/result.ts";
-import { givenPromptId, writeAttempts } from "../../bench/text-to-sql/schema-given.ts";
+import { writeAttempts } from "../../bench/text-to-sql/schema-given.ts";
 import { environmentsFor } from "../environments.ts";
 import { addAlias } from "../options/alias.ts";
 import { DATA, JSON_OUTPUT, STEP_BUDGET } from "../options/common.ts";

@@ -1,5 +1,5 @@
 // Extracts the SQL query from a model's reply: fenced or bare, with or without prose around it.
-import { type SqlToken, tokenizeSql } from "../../../gym/sql/index.ts";
+import { type SqlToken, tokenizeSql } from "../../sql/index.ts";
 
 /**
  * Extracts the first statement of a reply: from the first fence that contains one, or from the first line that begins
