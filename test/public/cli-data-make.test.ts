@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Ran, sqlenvInside } from "../helpers/cli-process.ts";
+import { scriptedChat } from "../helpers/scripted-chat.ts";
 import { strangeDatabase } from "../helpers/strange-data.ts";
 
 let folder: string;
@@ -131,3 +132,49 @@ test("excluded columns are not in the copy, and hostile CSV gives one line", asy
   expect(misspelt.stderr).toContain("did you mean tblBreweries.email?");
   expect(existsSync(join(folder, "none"))).toBe(false);
 });
+
+test("--rephrase keeps wordings that pass the check, and fails whole without an endpoint", async () => {
+  const known = JSON.parse(
+    (await sqlenv("data", "make", file, "--out", out("plain"), "--questions", "10", "--json")).stdout,
+  );
+  expect(known.questions).toEqual({ train: 8, eval: 2 });
+  const questions = ["train", "eval"].flatMap(
+    (split) =>
+      JSON.parse(readFileSync(join(out("plain"), "questions", `questions_${split}.json`), "utf8")) as Question[],
+  );
+  const chat = await scriptedChat((messages) => {
+    const text = String(messages.at(-1)!.content);
+    const { question_text, gold_sql } = questions.find((one) => text.includes(one.question_text))!;
+    return text.includes("### Schema") ? gold_sql : `I would like to know: ${question_text}`;
+  });
+  const ask = ["--rephrase", "--model", "m", "--base-url"];
+  const made = await sqlenv(
+    "data",
+    "make",
+    file,
+    "--out",
+    out("natural"),
+    "--questions",
+    "10",
+    ...ask,
+    chat.url,
+    "--json",
+  );
+  chat.close();
+  expect(JSON.parse(made.stdout).rephrased).toEqual({ model: "chat:m", asked: 10, kept: 10, refused: {} });
+  expect(readFileSync(join(out("natural"), "questions", "questions_eval.json"), "utf8")).toContain(
+    "I would like to know: ",
+  );
+  const down = await sqlenv("data", "make", file, "--out", out("none"), "--questions", "10", ...ask, chat.url);
+  expect([down.code, down.stderr.trimEnd().split("\n").length]).toEqual([1, 1]);
+  expect(existsSync(out("none"))).toBe(false);
+});
+
+interface Question {
+  readonly question_text: string;
+  readonly gold_sql: string;
+}
+
+function out(name: string): string {
+  return join(folder, name);
+}

@@ -9,5 +9,6 @@ export {
   type SourceDatabase,
 } from "./make.ts";
 export { DROP_REASONS, type DropReason } from "./questions.ts";
-export { DROP_WORDS, personalColumns, reportMarkdown } from "./report.ts";
+export { type RephraseOptions, type RephraseReport, rephraseQuestions } from "./rephrase.ts";
+export { DROP_WORDS, personalColumns, refusals, reportMarkdown } from "./report.ts";
 export { type FoundSchema, type Note, type Reference, readSchema } from "./schema.ts";

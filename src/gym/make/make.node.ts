@@ -4,12 +4,18 @@ import { basename, dirname, join, resolve } from "node:path";
 import { QuestionLoadError } from "../../errors.ts";
 import { writeFolderWhole } from "../../io/atomic-write.node.ts";
 import { exportDataSet } from "../data/index.node.ts";
+import type { Writer } from "../players/index.ts";
 import { DatabasePool, loadSqlite } from "../sql/index.ts";
-import { type MakeOptions, type MakeReport, makeQuestions } from "./make.ts";
+import { type Made, type MakeOptions, type MakeReport, makeQuestions } from "./make.ts";
+import { rephraseQuestions } from "./rephrase.ts";
 import { reportMarkdown } from "./report.ts";
 import { readSources, type SourceOptions } from "./source.node.ts";
 
-export interface MakeDataSetOptions extends MakeOptions, Partial<Omit<SourceOptions, "seed">> {}
+export interface MakeDataSetOptions extends MakeOptions, Partial<Omit<SourceOptions, "seed">> {
+  /** Asks this model for natural wordings. */
+  readonly rephraser?: Writer;
+  readonly onRephrased?: (done: number, total: number) => void;
+}
 
 /**
  * Makes a data set of one or more sources in a new or empty folder, which `openDataSet` opens: databases, question
@@ -31,9 +37,10 @@ export async function makeDataSet(
   await loadSqlite();
   const { seed = 42 } = options;
   const databases = await readSources(sources, { ...options, seed });
-  const { questions, report } = makeQuestions(databases, { ...options, seed });
+  const made = makeQuestions(databases, { ...options, seed });
   const read = (name: string) => databases.find((one) => one.name === name)!.bytes;
   const pool = new DatabasePool({ names: databases.map(({ name }) => name), read });
+  const { questions, report } = await rephrased(made, pool, options, seed);
   mkdirSync(dirname(target), { recursive: true });
   await writeFolderWhole(target, (aside) => {
     exportDataSet({ name: basename(target), questions, databases: pool, rejected: [], file: read }, aside);
@@ -42,4 +49,18 @@ export async function makeDataSet(
   });
   pool.close();
   return report;
+}
+
+async function rephrased(
+  made: Made,
+  pool: DatabasePool,
+  { rephraser, onRephrased }: MakeDataSetOptions,
+  seed: number,
+): Promise<Made> {
+  if (!rephraser) return made;
+  const { questions, report } = await rephraseQuestions(made.questions, (name) => pool.get(name), rephraser, {
+    seed,
+    ...(onRephrased && { onProgress: onRephrased }),
+  });
+  return { questions, report: { ...made.report, rephrased: report } };
 }

@@ -6,6 +6,7 @@ import { Database } from "../sql/index.ts";
 import { type ColumnReport, inferWorlds } from "./infer.ts";
 import type { Names } from "./phrases.ts";
 import { type DropReason, type WriteOptions, type Written, writeQuestions } from "./questions.ts";
+import type { RephraseReport } from "./rephrase.ts";
 import { type Note, type Reference, readSchema } from "./schema.ts";
 
 /** One database to write questions about. */
@@ -57,6 +58,8 @@ export interface MakeReport {
   readonly questions: Readonly<Record<Split, number>>;
   /** Databases without training questions. */
   readonly held_out_databases: readonly string[];
+  /** What became of natural wordings, if a model was asked for some. */
+  readonly rephrased?: RephraseReport;
 }
 
 export interface Made {

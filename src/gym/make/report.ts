@@ -2,6 +2,7 @@
 import type { ColumnReport } from "./infer.ts";
 import type { DatabaseReport, MakeReport } from "./make.ts";
 import type { DropReason } from "./questions.ts";
+import { REFUSAL_WORDS, type RephraseRefusal, type RephraseReport } from "./rephrase.ts";
 
 /** What each reason means. */
 export const DROP_WORDS: Readonly<Record<DropReason, string>> = {
@@ -30,14 +31,25 @@ export function personalColumns({ columns }: DatabaseReport): string[] {
     .map(({ table, column, personal }) => `${table}.${column} (${personal})`);
 }
 
+/** Reasons why wordings were not kept, most frequent first. */
+export function refusals({ refused }: RephraseReport): string[] {
+  return Object.entries(refused)
+    .sort(([, a], [, b]) => b - a)
+    .map(([reason, count]) => `${count}: ${REFUSAL_WORDS[reason as RephraseRefusal]}`);
+}
+
 /** Writes the report as Markdown. */
-export function reportMarkdown({ databases, questions, seed, held_out_databases }: MakeReport): string {
+export function reportMarkdown({ databases, questions, seed, held_out_databases, rephrased }: MakeReport): string {
   const lines = [
     "# Questions made",
     "",
     `${questions.train} training and ${questions.eval} evaluation questions on ${databases.length} ${databases.length === 1 ? "database" : "databases"}, seed ${seed}.`,
   ];
   if (held_out_databases.length > 0) lines.push("", `Held out whole for evaluation: ${held_out_databases.join(", ")}.`);
+  if (rephrased) {
+    lines.push("", `${rephrased.kept} of ${rephrased.asked} questions in words of ${rephrased.model}; not kept:`, "");
+    lines.push(...refusals(rephrased).map((line) => `- ${line}`));
+  }
   for (const database of databases) lines.push("", ...section(database));
   return `${lines.join("\n")}\n`;
 }

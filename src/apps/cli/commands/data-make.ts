@@ -10,7 +10,9 @@ import {
   type DropReason,
   type MakeReport,
   personalColumns,
+  refusals,
 } from "../../../gym/make/index.ts";
+import { chatWriter, type Writer } from "../../../gym/players/index.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
 import {
   counted,
@@ -25,7 +27,14 @@ import {
 
 const SHOWN = 8;
 
-interface MakeFlags {
+interface RephraseFlags {
+  readonly rephrase?: boolean;
+  readonly baseUrl?: string;
+  readonly model?: string;
+  readonly apiKeyEnv: string;
+}
+
+interface MakeFlags extends RephraseFlags {
   readonly out: string;
   readonly columns?: readonly string[];
   readonly exclude?: readonly string[];
@@ -62,14 +71,41 @@ export function makeCommand(): Command {
     )
     .option("--eval-share <share>", "share of the questions, and of three or more databases, held out", share, 0.2)
     .option("--seed <number>", "seed of the questions and of samples", wholeNumber("--seed"), 42)
+    .option(
+      "--rephrase",
+      "ask a model for natural wordings; each is kept only if a query written for it has the gold result",
+    )
+    .option("--base-url <url>", "for --rephrase: an OpenAI-compatible endpoint, such as http://localhost:8000/v1")
+    .option("--model <name>", "for --rephrase: the endpoint's model")
+    .option("--api-key-env <variable>", "for --rephrase: environment variable with the key", "OPENAI_API_KEY")
     .option("--json", JSON_OUTPUT)
     .action(async (sources: string[], { out: dir, json, ...options }: MakeFlags) => {
       const out = output({ json });
       const onDatabase = (name: string) => out.progress(`writing questions about ${printable(name)}`);
-      const report = await makeDataSet(sources, dir, { ...options, onDatabase });
+      const rephraser = rephraserOf(options);
+      const onRephrased = (done: number, total: number) => out.progress(`rephrasing: ${done} of ${total}`);
+      const report = await makeDataSet(sources, dir, {
+        ...options,
+        onDatabase,
+        onRephrased,
+        ...(rephraser && { rephraser }),
+      });
       draw(report, dir, out);
       out.result(report);
     });
+}
+
+function rephraserOf({ rephrase, baseUrl, model, apiKeyEnv }: RephraseFlags): Writer | undefined {
+  if (!rephrase) {
+    if (baseUrl === undefined && model === undefined) return undefined;
+    throw new UsageError({ what: "--base-url and --model are for --rephrase", remedy: "add --rephrase" });
+  }
+  if (baseUrl === undefined || model === undefined)
+    throw new UsageError({
+      what: "--rephrase needs --base-url and --model",
+      remedy: "for example --base-url http://localhost:11434/v1 --model qwen2.5-coder:7b",
+    });
+  return chatWriter({ baseUrl, model, apiKey: process.env[apiKeyEnv] || undefined });
 }
 
 function readNames(file: string): Readonly<Record<string, string>> {
@@ -89,7 +125,7 @@ function share(value: string): number {
   throw new UsageError({ what: "--eval-share takes a number from 0 to below 1", value, remedy: "for example 0.2" });
 }
 
-function draw({ databases, questions, held_out_databases }: MakeReport, dir: string, out: Output): void {
+function draw({ databases, questions, held_out_databases, rephrased }: MakeReport, dir: string, out: Output): void {
   out.line(
     `${styled("bold", dir)}: ${counted(questions.train, "training question")} and ${counted(questions.eval, "evaluation question")}\n`,
   );
@@ -110,6 +146,12 @@ function draw({ databases, questions, held_out_databases }: MakeReport, dir: str
       ]),
     ),
   );
+  if (rephrased) {
+    out.line(
+      `\nin words of ${rephrased.model}: ${rephrased.kept} of ${counted(rephrased.asked, "question")}; not kept:`,
+    );
+    for (const line of refusals(rephrased)) out.line(`  ${line}`);
+  }
   if (held_out_databases.length > 0) out.line(`\nheld out whole for evaluation: ${held_out_databases.join(", ")}`);
   for (const database of databases) drawDetails(database, databases.length > 1, out);
   out.line(`\nthe whole report: ${dir}/report.md`);
