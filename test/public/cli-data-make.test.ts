@@ -87,7 +87,7 @@ test("a folder of CSV files becomes a database with types and keys", async () =>
   const report = JSON.parse(made.stdout);
   expect(report.databases[0]).toMatchObject({ name: "bookshop", tables: 2, rows: 44, questions: 40 });
   expect(report.databases[0].references).toEqual([
-    { table: "books", column: "author_id", to: "authors", key: "author_id", declared: true },
+    { table: "books", column: "author_id", to: "authors", key: "author_id", declared: false },
   ]);
   const shown = await sqlenv("data", "show", "bookshop", "--data", out, "--sql");
   expect(shown.stdout).toContain("author_id INTEGER PRIMARY KEY");

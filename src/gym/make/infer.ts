@@ -68,7 +68,10 @@ export function inferWorlds(name: string, schema: FoundSchema, names: Names = {}
       const phrase = given ?? numberPhrase(columnPhrase(column, nouns.get(table.name)!, words), kinds.get(column)!);
       phrases.set(column, phrase);
       const isKey = keys.get(table.name) === column.name;
-      const unclear = given === undefined && !isReference && !isKey ? unclearPhrase(phrase) : undefined;
+      const unclear =
+        given === undefined && !isReference && !isKey
+          ? unclearPhrase(phrase, kinds.get(column)!.kind === "date")
+          : undefined;
       if (unclear !== undefined && !(kinds.get(column)!.kind in LEFT_OUT)) {
         kinds.set(column, { ...kinds.get(column)!, kind: "unclear" });
         notes.push({ name: `${table.name}.${column.name}`, reason: `its name is not understood: ${unclear}` });
@@ -219,8 +222,8 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
     const own = base(column, phrase);
     const { kind, cast, whole, few } = inferred;
     const fact: ColumnSpec = { ...own, kind: "label", values: [], repeats: column.distinct < table.count };
-    if (column === label) return [fact];
     if (keys.get(table.name) === column.name) return [{ ...own, kind: "id" }, fact];
+    if (column === label) return [fact];
     const category = (numeric: boolean): ColumnSpec => ({
       ...own,
       ...categoryWords(phrase, numeric, variant, rowWords),

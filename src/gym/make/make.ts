@@ -13,6 +13,8 @@ import { type Note, type Reference, readSchema } from "./schema.ts";
 export interface SourceDatabase {
   readonly name: string;
   readonly bytes: Uint8Array;
+  /** Whether its references were guessed when it was imported, though the copy declares them. */
+  readonly guessed?: boolean;
   /** What importing it left out or changed. */
   readonly notes?: readonly Note[];
 }
@@ -117,7 +119,7 @@ export function makeQuestions(
 }
 
 function makeOne(
-  { name, bytes, notes = [] }: SourceDatabase,
+  { name, bytes, guessed = false, notes = [] }: SourceDatabase,
   { names, ...options }: WriteOptions & { readonly names: Names },
 ): { readonly written: readonly Written[]; readonly report: Omit<DatabaseReport, "by_split"> } {
   const database = new Database(name, bytes);
@@ -137,7 +139,7 @@ function makeOne(
         by_difficulty: Object.fromEntries(
           DIFFICULTIES.map((one) => [one, questions.filter(({ difficulty }) => difficulty === one).length]),
         ) as Record<Difficulty, number>,
-        references: schema.references,
+        references: schema.references.map((one) => ({ ...one, declared: one.declared && !guessed })),
         columns: worlds.columns,
         left_out: [...notes, ...schema.notes, ...worlds.notes],
         dropped,

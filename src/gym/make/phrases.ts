@@ -2,7 +2,7 @@
 import { plural } from "../worlds/english.ts";
 import { AGENTS, EVENT_NOUNS } from "../worlds/lexicon/schema-words.ts";
 import type { FoundColumn, FoundTable } from "./schema.ts";
-import { isPlural, singular, wordsIn } from "./words.ts";
+import { isAbbreviation, isPlural, singular, wordsIn } from "./words.ts";
 
 /** A noun in both numbers. */
 export interface Noun {
@@ -117,12 +117,16 @@ function idiomatic(parts: readonly string[]): readonly string[] {
 const UNIT = /^(?:millions|thousands|billions|usd|eur|gbp|dollars|euros|km|kg|cm|mm|mb|gb|kb|sqft|mph|kmh)$/i;
 
 /** Why a column's words are not good enough to ask about it; undefined if they are. */
-export function unclearPhrase(phrase: string): string | undefined {
+export function unclearPhrase(phrase: string, isDate: boolean): string | undefined {
   const parts = phrase.toLowerCase().split(" ");
   const last = parts.at(-1)!;
   if (BARE.test(phrase)) return `"${phrase}" does not say of what`;
   if (parts.some((part) => /^\p{L}$/u.test(part))) return `"${phrase}" has a letter that is no word`;
+  const short = parts.find(isAbbreviation);
+  if (short !== undefined) return `"${short}" looks like an abbreviation`;
   if (/^(?:by|of|in|at|for|with|on|and|or|the|is|if)$/.test(last)) return `"${phrase}" is no noun`;
+  // "effective to" of a date is said as "effective to date".
+  if (!isDate && /^(?:to|from)$/.test(last)) return `"${phrase}" is no noun`;
   return undefined;
 }
 
@@ -149,7 +153,7 @@ export function referencePhrase(column: Pick<FoundColumn, "name">, parent: Noun,
   const all = wordsIn(column.name, words);
   while (all.length > 0 && /^(?:id|code|key|no|number|uuid|fk|ref)$/i.test(all.at(-1)!)) all.pop();
   const text = all.map((word, i) => (i === all.length - 1 ? singular(word) : word)).join(" ");
-  return text.length < 2 ? parent.one : text;
+  return text.length < 2 || text.endsWith(` by ${parent.one}`) ? parent.one : text;
 }
 
 /** Gives phrases that occur twice the words of the whole name, and the name itself if that does not help. */

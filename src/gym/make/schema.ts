@@ -164,11 +164,14 @@ function guessedReferences(
       if (isKnown(table, column) || column.distinct === 0) continue;
       for (const to of tables) {
         if (to === table) continue;
-        const key = keyFor(table, column, to);
-        if (!key || !isSameKind(table, column, to, key)) continue;
         // Of two tables that share a key, the one that is named like it is referred to.
         if (isOwnKey(table, column) && !isNamedLike(column, to)) continue;
-        if (!isPartial(to.name) && countOrphans(database, table, column, to, key) > 0) continue;
+        const key = keysFor(table, column, to).find(
+          (key) =>
+            isSameKind(table, column, to, key) &&
+            (isPartial(to.name) || countOrphans(database, table, column, to, key) === 0),
+        );
+        if (!key) continue;
         found.push(reference(table, column, to, key, false));
         break;
       }
@@ -181,14 +184,17 @@ function isOwnKey(table: FoundTable, column: FoundColumn): boolean {
   return column.primary_key && isKey(table, column);
 }
 
-/** The key of `to` that a column's name points to. */
-function keyFor(table: FoundTable, column: FoundColumn, to: FoundTable): FoundColumn | undefined {
+/** Keys of `to` that a column's name may point to: `StuID` to `StuID`, `home_club_id` to the id of clubs, `planet` to their name. */
+function keysFor(table: FoundTable, column: FoundColumn, to: FoundTable): FoundColumn[] {
   const keys = to.columns.filter((key) => isKey(to, key) && (key.primary_key || isIdName(key.name)));
   const flat = flatName(column.name);
   const same = keys.find((key) => flatName(key.name) === flat && !GENERIC.has(flat));
-  if (same && !(isOwnKey(table, column) && table.count < to.count && isNamedLike(column, table))) return same;
-  if (isNamedAs(column, to) && !isOwnKey(table, column)) return keys.find((key) => key.primary_key);
-  return isNamedLike(column, to) ? keys[0] : undefined;
+  if (same && !(isOwnKey(table, column) && table.count < to.count && isNamedLike(column, table))) return [same];
+  if (isNamedLike(column, to)) return keys.slice(0, 1);
+  if (!isNamedAs(column, to) || isOwnKey(table, column)) return [];
+  return to.columns.filter(
+    (key) => isKey(to, key) && (key.primary_key || isIdName(key.name) || /name$|title$/i.test(key.name)),
+  );
 }
 
 function flatName(name: string): string {

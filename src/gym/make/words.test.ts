@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { columnPhrase, referencePhrase, tableNouns } from "./phrases.ts";
-import { singular, wordsIn } from "./words.ts";
+import { isAbbreviation, singular, wordsIn } from "./words.ts";
 
 test.each([
   ["bottlePrice", "bottle price"],
@@ -63,4 +63,23 @@ test("columns lose the words of their table, and references those of a key", () 
   ]);
   expect(referencePhrase({ name: "home_club_id" }, { one: "club", many: "clubs" }, new Set())).toBe("home club");
   expect(referencePhrase({ name: "Id" }, { one: "club", many: "clubs" }, new Set())).toBe("club");
+});
+
+test("words that cannot be read aloud are abbreviations", () => {
+  expect(["edispl", "txn", "qlfd", "cstmr"].filter(isAbbreviation)).toHaveLength(4);
+  expect(
+    [
+      "length",
+      "months",
+      "world",
+      "rhythm",
+      "name",
+      "GNP",
+      "worksheets",
+      "budgets",
+      "birthplace",
+      "accounts",
+      "strength",
+    ].filter(isAbbreviation),
+  ).toEqual([]);
 });

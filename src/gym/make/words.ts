@@ -63,6 +63,19 @@ export function isSummable(word: string): boolean {
 
 const SUMMABLE: ReadonlySet<string> = new Set([...POOLS.amounts, ...POOLS.counts]);
 
+/** Endings of three consonants that English words have. */
+const ENDING = new RegExp(
+  `(?:${"ngth ghts? nct rsh ltz [lnrst]ths? [cnrt]ch [lr]st [lnr][cdgkmnpst]s [lmnr]pts? [rn]sts? cks cts fts pts sts sks sps mps lls ss tth rld dges?".split(" ").join("|")})$`,
+);
+
+/** Whether a word is unknown and cannot be read aloud, such as "edispl" or "txn". */
+export function isAbbreviation(word: string): boolean {
+  const low = word.toLowerCase();
+  if (word !== low || low.length < 3 || KNOWN.has(low) || KNOWN.has(singular(low)) || !/^[a-z]+$/.test(low))
+    return false;
+  return !/[aeiouy]/.test(low) || (/[bcdfghjklmnpqrstvwxz]{3}$/.test(low) && !ENDING.test(low));
+}
+
 /** Whether a noun names people: "student", "poker player". */
 export function isPerson(noun: string): boolean {
   return PERSONS.has(noun.split(" ").at(-1)!);

@@ -24,7 +24,20 @@ export function rowsOf(table: TableSpec, ...restrictions: readonly Restriction[]
 
 /** Noun phrase for one row: "Italian restaurant in Rome". */
 export function rowOf(table: TableSpec, ...restrictions: readonly Restriction[]): string {
-  return around(table.one, restrictions);
+  return around(
+    table.one,
+    restrictions.map((one) => (one.after ? { ...one, after: ofOne(one.after) } : one)),
+  );
+}
+
+const SINGULAR: Readonly<Record<string, string>> = { are: "is", were: "was", have: "has", do: "does" };
+
+/** "that are organic" of one row: "that is organic". */
+function ofOne(after: string): string {
+  return after.replace(
+    /^(that|who) (are|were|have|do)\b/,
+    (_, who: string, verb: string) => `${who} ${SINGULAR[verb]}`,
+  );
 }
 
 function around(noun: string, restrictions: readonly Restriction[]): string {

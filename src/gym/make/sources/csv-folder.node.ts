@@ -45,7 +45,7 @@ export async function readCsvFiles(
   }
   const keyed = withKeys(tables);
   const { bytes, notes: copied } = await copyTables(keyed, maxRows);
-  return { name: databaseName(name), bytes, notes: [...notes, ...copied] };
+  return { name: databaseName(name), bytes, guessed: true, notes: [...notes, ...copied] };
 }
 
 /** The name of the database of a folder or file. */

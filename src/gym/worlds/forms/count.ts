@@ -82,7 +82,8 @@ const countOther: Make = (world, r) => {
   );
   const value = column && maybePick(r, severalValues(world, table, column));
   if (!column || value === undefined) return null;
-  const not = column.before ? undefined : denied(predicate(isValue(column, value).after));
+  const not =
+    column.before || column.words?.[value] !== undefined ? undefined : denied(predicate(isValue(column, value).after));
   return draft(
     r,
     [

@@ -41,7 +41,7 @@ export const SHORT_FORMS: Readonly<Record<string, string>> = {
   ts: "time",
   surfacearea: "surface area",
   abbrev: "abbreviation",
-  hight: "height",
+  indep: "independence",
 };
 
 /** Words of column names that the lexicon, which has nouns of other databases, does not have. */
@@ -86,7 +86,7 @@ export const MORE_QUANTITIES =
 
 /** Words whose numbers are codes. */
 export const MORE_CODED =
-  "major minor section class room zone ward lane gate channel group type kind category status gender sex department district advisor account batch block slot";
+  "major minor section class room zone ward lane gate channel group type kind category status gender sex department district advisor account batch block slot capital";
 
 /** Acronyms that are written in capitals wherever they stand. */
 export const ACRONYMS = new Set(
