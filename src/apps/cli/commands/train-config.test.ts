@@ -1,10 +1,11 @@
 // Settings as flags and as files: what is wrong with them is said in one line.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Command } from "commander";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../../../test/helpers/data-files.ts";
 import { type Explanation, explain } from "../terminal/error-line.ts";
-import { type ConfigFlags, configOf } from "./train-config.ts";
+import { addConfigOptions, type ConfigFlags, configOf, typedSettings } from "./train-config.ts";
 
 /** What a person is told of what is thrown. */
 function explained(act: () => unknown): Explanation | null {
@@ -72,4 +73,10 @@ test("former settings are accepted in flags and files, with a deprecation line",
     expect(configOf(flags, (line) => lines.push(line))).toMatchObject({ sft_steps: 2, sft_overlap: true });
     expect(lines).toEqual([expect.stringMatching(/^deprecated: imitation_episodes, imitation_epochs; read as sft_/)]);
   }
+});
+
+test("--data is another name of --questions-path", () => {
+  const command = addConfigOptions(new Command());
+  command.parseOptions(["--data", "shop-questions"]);
+  expect(typedSettings(command.opts())).toEqual({ questions_path: "shop-questions" });
 });

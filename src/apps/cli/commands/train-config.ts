@@ -23,6 +23,7 @@ import {
 } from "../../../rl/index.ts";
 import { SQL_ONLY } from "../../../rl/openenv/prepare.node.ts";
 import { readConfigFile } from "../../../rl/run/config-file.node.ts";
+import { addAlias } from "../options/alias.ts";
 
 export interface ConfigFlags extends Readonly<Record<string, unknown>> {
   readonly preset?: string;
@@ -102,6 +103,7 @@ export function addConfigOptions(command: Command): Command {
     for (const option of others) option.hidden = false;
     command.help();
   });
+  addAlias(command, "--data", "--questions-path"); // as other commands call it
   for (const key of RENAMED_KEYS)
     command.addOption(new Option(`--${key.replaceAll("_", "-")} <value>`, "deprecated").hideHelp());
   return command;
