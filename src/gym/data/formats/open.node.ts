@@ -68,7 +68,9 @@ export function findDataSet(nameOrPath: string, imported = dataSetsFolder()): st
         value: nameOrPath,
         remedy: /^https?:/i.test(nameOrPath)
           ? `import it first: sqlenv data import ${nameOrPath}`
-          : "databases are SQLite files: export the tables to SQLite, and give a folder or a question file",
+          : /^postgres/i.test(nameOrPath)
+            ? "write questions about it first: sqlenv data make ADDRESS --out DIR"
+            : "databases are SQLite files: export the tables to SQLite, and give a folder or a question file",
       },
       "unknown_dataset",
     );
@@ -86,7 +88,7 @@ export function findDataSet(nameOrPath: string, imported = dataSetsFolder()): st
 
 /** What to do with a database or a table that has no questions. */
 export const NO_QUESTIONS =
-  "a database alone has no questions: write them to a JSON file with question_text, database_name and gold_sql, and put the SQLite file into databases/ beside it (docs/data.md)";
+  "a database alone has no questions: sqlenv data make writes some, or write them to a JSON file (docs/data.md)";
 
 /** Whether a file is a database or a table, by its name. */
 export function isDatabase(path: string): boolean {
