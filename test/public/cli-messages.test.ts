@@ -40,7 +40,10 @@ test.each<[readonly string[], RegExp]>([
   [[...model, "--threads", "0"], /--threads takes a whole number from 1: 0/],
   [["eval", "--player", "oracle", "--data", "practise"], /no such data set: practise; did you mean practice\?/],
   [["eval", "--player", "oracle", "--data", "/nope/q.json"], /no such file or folder: \/nope\/q\.json; check the path/],
-  [["play", "--data", "postgres://db/shop"], /not a data set: postgres:\/\/db\/shop; write questions about it first: .*sqlenv data make ADDRESS/],
+  [
+    ["play", "--data", "postgres://db/shop"],
+    /not a data set: postgres:\/\/db\/shop; write questions about it first: .*sqlenv data make ADDRESS/,
+  ],
   [["play", "--data", "https://x.org/s.zip"], /import it first: .*data import https:\/\/x\.org\/s\.zip/],
   [["play", "--data", sqlite], /not a folder or question file: .*; a database alone has no questions/],
   [["data", "import", sqlite], /not a data set: .*shop\.sqlite; a database alone has no questions/],

@@ -108,7 +108,7 @@ export function dateWords(phrase: string, parts: readonly string[], rows: Rows):
     const active = ACTIVE.test(event);
     return {
       kind: "date",
-      phrase: `${EVENT_NOUNS[event] ?? event} date`,
+      phrase: `${EVENT_NOUNS.get(event) ?? event} date`,
       from: "",
       to: "",
       where: active ? `${rows.person ? "who" : "that"} ${event} in {v}` : `${event} in {v}`,

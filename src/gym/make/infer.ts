@@ -15,6 +15,7 @@ import {
   schemaWords,
   tableNouns,
   unclearPhrase,
+  wordFor,
 } from "./phrases.ts";
 import type { FoundColumn, FoundSchema, FoundTable, Note, Reference } from "./schema.ts";
 import { isPerson, singular, wordsIn } from "./words.ts";
@@ -64,7 +65,7 @@ export function inferWorlds(name: string, schema: FoundSchema, names: Names = {}
   for (const table of tables) {
     for (const column of table.columns) {
       const isReference = references.some((one) => one.table === table.name && one.column === column.name);
-      const given = names[`${table.name}.${column.name}`];
+      const given = wordFor(names, `${table.name}.${column.name}`);
       const phrase = given ?? numberPhrase(columnPhrase(column, nouns.get(table.name)!, words), kinds.get(column)!);
       phrases.set(column, phrase);
       const isKey = keys.get(table.name) === column.name;
@@ -134,7 +135,7 @@ function withPairNouns(
   names: Names,
 ): Map<string, Noun> {
   for (const table of tables) {
-    if (names[table.name] !== undefined) continue;
+    if (wordFor(names, table.name) !== undefined) continue;
     const parents = parentsOfPair(table, references);
     if (!parents) continue;
     const [a, b] = parents.map((parent) => nouns.get(parent)!.one);

@@ -89,6 +89,20 @@ test("of several databases, some are held out whole", () => {
   expect(report.questions.train).toBeGreaterThan(40);
 });
 
+test("names and values that JavaScript objects have are names and values like others", () => {
+  const rows = ["constructor", "toString", "__proto__", "valueOf", "hasOwnProperty", "plain"].map((name, i) => [
+    i,
+    name,
+    i % 2 ? "constructor" : "__proto__",
+    10 + i,
+  ]);
+  const ddl = "CREATE TABLE constructors (id INTEGER PRIMARY KEY, name TEXT, constructor TEXT, cost INTEGER)";
+  const odd = createDatabase([{ name: "constructors", ddl, rows }]);
+  const { questions } = makeQuestions([{ name: "odd", bytes: odd }], { questions: 20 });
+  expect(questions).toHaveLength(20);
+  expect(questions.map(({ question_text }) => question_text).join()).not.toMatch(/native code|undefined/);
+});
+
 test("a database without rows is refused with the reason", () => {
   const empty = createDatabase([{ name: "t", ddl: "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)", rows: [] }]);
   expect(() => makeQuestions([{ name: "void", bytes: empty }])).toThrow(

@@ -13,6 +13,11 @@ export interface Noun {
 /** Words that a person gives: a noun in the singular for a table, a phrase for `table.column`. */
 export type Names = Readonly<Record<string, string>>;
 
+/** The word given for a name, if there is one. */
+export function wordFor(names: Names, name: string): string | undefined {
+  return Object.hasOwn(names, name) ? names[name] : undefined;
+}
+
 /** Words before and after a table's noun that only say that it is a table. */
 const BEFORE = new Set(["ref", "tbl", "tb", "dim", "fact", "vw", "lkp", "lookup", "mst", "t"]);
 const AFTER = new Set(["data", "info", "information", "details", "table", "tbl", "list", "master", "names"]);
@@ -44,7 +49,7 @@ export function tableNouns(tables: readonly Pick<FoundTable, "name">[], names: N
   // Tables whose name is already the shortest go first, so that `model` keeps its noun beside `model_list`.
   for (const name of [...full.keys()].sort((a, b) => full.get(a)!.length - full.get(b)!.length)) {
     const parts = [short.get(name)!, full.get(name)!].find((words) => !used.has(nounOf(words).one)) ?? [name];
-    const given = names[name];
+    const given = wordFor(names, name);
     const noun = given === undefined ? nounOf(parts) : { one: given, many: plural(given) };
     used.add(noun.one);
     nouns.set(name, noun);
@@ -106,9 +111,10 @@ export function columnPhrase(column: Pick<FoundColumn, "name">, noun: Noun, word
 function idiomatic(parts: readonly string[]): readonly string[] {
   const [first, second, third] = parts;
   const last = parts.at(-1)!;
-  if (parts.length === 2 && last === "by" && AGENTS[first!]) return [AGENTS[first!]!];
-  if (parts.length === 3 && first === "year" && second === "of" && EVENT_NOUNS[third!])
-    return [EVENT_NOUNS[third!]!, first];
+  const agent = AGENTS.get(first!);
+  if (parts.length === 2 && last === "by" && agent !== undefined) return [agent];
+  const event = EVENT_NOUNS.get(third ?? "");
+  if (parts.length === 3 && first === "year" && second === "of" && event !== undefined) return [event, first];
   if (parts.length > 1 && UNIT.test(last) && parts.at(-2) !== "in") return [...parts.slice(0, -1), "in", last];
   if (parts.length > 1 && /^(?:old|new|current|previous)$/.test(last)) return [last, ...parts.slice(0, -1)];
   return parts;

@@ -7,11 +7,15 @@ const COLUMN = String.raw`(?:CAST\()?(?:${NAME}\.)?(${NAME})(?: AS \w+\))?`;
 /** Whether a query uses one column twice where only different ones make sense, or a value that cannot be said. */
 export function isRedundant(sql: string): boolean {
   // People do not say that a value begins or ends with a space.
-  if (/'(?:\s[^']*|[^']*\s)'/.test(sql)) return true;
+  if ([...sql.matchAll(/'((?:[^']|'')*)'/g)].some(([, value]) => value !== value!.trim())) return true;
   const two = new RegExp(`^SELECT ${COLUMN}, (?:AVG|SUM|MAX|MIN)\\(${COLUMN}\\) `).exec(sql);
   if (two && two[1] === two[2]) return true;
   const pair = new RegExp(`^SELECT ${COLUMN}, ${COLUMN} FROM `).exec(sql);
   if (pair && pair[1] === pair[2]) return true;
+  // Both sides of a join are the same value.
+  const [, list = "", one, other] =
+    new RegExp(`^SELECT (.*?) FROM .*? ON (${NAME}\\.${NAME}) = (${NAME}\\.${NAME})(?: |$)`).exec(sql) ?? [];
+  if ([one, other].every((side) => side !== undefined && list.split(", ").includes(side))) return true;
   const group = new RegExp(` GROUP BY ${COLUMN} (?:HAVING|ORDER BY) (?:AVG|SUM)\\(${COLUMN}\\)`).exec(sql);
   if (group && group[1] === group[2]) return true;
   const where = / WHERE (.*)$/.exec(sql)?.[1] ?? "";

@@ -103,13 +103,16 @@ export function wordsIn(identifier: string, extra: ReadonlySet<string> = new Set
     .filter((part) => part !== "");
   return parts.flatMap((part) => {
     const low = part.toLowerCase();
-    if (SHORT_FORMS[low]) return SHORT_FORMS[low].split(" ");
+    const long = SHORT_FORMS.get(low);
+    if (long !== undefined) return long.split(" ");
     if (ACRONYMS.has(low)) return [part.toUpperCase()];
     if (isMixed && /^\p{Lu}{2,4}\d?$/u.test(part) && !KNOWN.has(low)) return [part];
     const whole =
       low.length >= 3 && !KNOWN.has(low) && !extra.has(low) ? [...extra].filter((word) => word.startsWith(low)) : [];
     if (whole.length === 1) return whole;
-    return splitRun(low, extra).map((word) => (ACRONYMS.has(word) ? word.toUpperCase() : (SHORT_FORMS[word] ?? word)));
+    return splitRun(low, extra).map((word) =>
+      ACRONYMS.has(word) ? word.toUpperCase() : (SHORT_FORMS.get(word) ?? word),
+    );
   });
 }
 
@@ -139,7 +142,8 @@ function splitRun(run: string, extra: ReadonlySet<string>): string[] {
 
 /** The singular of a word; a singular is returned as it is. */
 export function singular(word: string): string {
-  if (SINGULARS[word]) return SINGULARS[word];
+  const irregular = SINGULARS.get(word);
+  if (irregular !== undefined) return irregular;
   if (STAY.has(word) || !word.endsWith("s") || /(?:ss|us|is)$/.test(word) || word.length < 4) return word;
   if (/[^aeiou]ies$/.test(word)) return `${word.slice(0, -3)}y`;
   if (/(?:ss|x|ch|sh|zz|[^aeiou]o)es$/.test(word)) return word.slice(0, -2);

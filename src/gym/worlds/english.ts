@@ -29,7 +29,7 @@ export function plural(phrase: string): string {
 }
 
 function pluralWord(word: string): string {
-  const irregular = IRREGULAR[word];
+  const irregular = Object.hasOwn(IRREGULAR, word) ? IRREGULAR[word] : undefined;
   if (irregular) return irregular;
   if (/[^aeiou]y$/.test(word)) return `${word.slice(0, -1)}ies`;
   if (/(?:s|x|z|ch|sh)$/.test(word)) return `${word}es`;

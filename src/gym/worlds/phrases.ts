@@ -173,7 +173,7 @@ export function pluralOf(column: ColumnSpec): string {
 
 /** The words of a category restriction; `value` may list several values, such as "Rome or Milan". */
 export function categoryWords(column: CategoryColumn, value: string): Pick<Restriction, "before" | "after"> {
-  const own = column.words?.[value];
+  const own = column.words && Object.hasOwn(column.words, value) ? column.words[value] : undefined;
   if (own !== undefined) return { after: own };
   if (column.before) return { before: fill(column.before, { v: value }) };
   return { after: fill(column.where ?? "whose {phrase} is {v}", { v: value, av: an(value), phrase: column.phrase }) };

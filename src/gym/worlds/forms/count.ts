@@ -83,7 +83,9 @@ const countOther: Make = (world, r) => {
   const value = column && maybePick(r, severalValues(world, table, column));
   if (!column || value === undefined) return null;
   const not =
-    column.before || column.words?.[value] !== undefined ? undefined : denied(predicate(isValue(column, value).after));
+    column.before || (column.words && Object.hasOwn(column.words, value))
+      ? undefined
+      : denied(predicate(isValue(column, value).after));
   return draft(
     r,
     [
