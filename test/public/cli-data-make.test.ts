@@ -165,7 +165,8 @@ test("--rephrase keeps wordings that pass the check, and fails whole without an 
   expect(readFileSync(join(out("natural"), "questions", "questions_eval.json"), "utf8")).toContain(
     "I would like to know: ",
   );
-  const down = await sqlenv("data", "make", file, "--out", out("none"), "--questions", "10", ...ask, chat.url);
+  const nobody = "http://127.0.0.1:1/v1";
+  const down = await sqlenv("data", "make", file, "--out", out("none"), "--questions", "10", ...ask, nobody);
   expect([down.code, down.stderr.trimEnd().split("\n").length]).toEqual([1, 1]);
   expect(existsSync(out("none"))).toBe(false);
 });

@@ -103,6 +103,12 @@ test("names and values that JavaScript objects have are names and values like ot
   expect(questions.map(({ question_text }) => question_text).join()).not.toMatch(/native code|undefined/);
 });
 
+test("a damaged database is refused", () => {
+  const damaged = new Uint8Array(bytes);
+  damaged[4096] = 0; // the kind of the second page
+  expect(() => makeQuestions([{ name: "brews", bytes: damaged }])).toThrow("database brews is damaged: ");
+});
+
 test("a database without rows is refused with the reason", () => {
   const empty = createDatabase([{ name: "t", ddl: "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)", rows: [] }]);
   expect(() => makeQuestions([{ name: "void", bytes: empty }])).toThrow(

@@ -1,5 +1,5 @@
 // Makes a data set from databases that have no questions: reads each schema, writes questions, splits them, reports.
-import { UsageError } from "../../errors.ts";
+import { SqlEnvError, UsageError } from "../../errors.ts";
 import { random } from "../../random.ts";
 import { DIFFICULTIES, type Difficulty, type QuestionRecord, type Split, splitByQuery } from "../data/index.ts";
 import { Database } from "../sql/index.ts";
@@ -124,6 +124,14 @@ function makeOne(
 ): { readonly written: readonly Written[]; readonly report: Omit<DatabaseReport, "by_split"> } {
   const database = new Database(name, bytes);
   try {
+    const [damage] = database.integrityErrors();
+    // A check that was given up because it took too long says nothing about the file.
+    if (damage !== undefined && !damage.startsWith("the check was given up"))
+      throw new SqlEnvError("bad_database", {
+        what: `database ${name} is damaged`,
+        value: damage,
+        remedy: "export it again with sqlite3's .backup, or leave it out",
+      });
     const schema = readSchema(database);
     const worlds = inferWorlds(name, schema, names);
     const { questions, queries, dropped, unused_forms } = writeQuestions(worlds.variants, database, options);
