@@ -25,7 +25,7 @@ export type SessionRequest =
   | { readonly verb: "reset" | "step" | "state"; readonly body: string };
 
 export type ToThread =
-  /** A request sent ahead, while the thread was busy, is returned if another client waits by then. */
+  /** `isAhead`: sent while the thread was busy; it is sent back unplayed if another client waits when its turn comes. */
   | { readonly id: number; readonly session: string; readonly ask: SessionRequest; readonly isAhead: boolean }
   | { readonly session: string; readonly verb: "close" | "reopen" };
 

@@ -9,8 +9,8 @@ export interface MixOptions {
 }
 
 /**
- * Items in a new random order each epoch, encoded on first use, interleaved with the other source. Items whose encoding is
- * null are left out. Ends with the other source, or when no item can be encoded and there is no other.
+ * Draws at random from two sources: `share` of the data are items, in a new random order each epoch and encoded on first
+ * use (null leaves an item out); the rest is from `others`. Ends with `others`, or, without it, if no item can be encoded.
  */
 export async function* mixed<T>(
   others: AsyncGenerator<Datum> | undefined,

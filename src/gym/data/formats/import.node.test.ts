@@ -160,8 +160,8 @@ test("an import removes the remains of imports that were killed", async () => {
   writeFiles(into, {
     [`.import-${mine.replace(/\d+$/, "999999999")}~gone/x`]: "",
     [`.import-${mine.replace(/\d+$/, "1")}~runs/x`]: "",
-    [".import-elsewhere.7~old/x"]: "",
-    [".import-elsewhere.7~new/x"]: "",
+    ".import-elsewhere.7~old/x": "",
+    ".import-elsewhere.7~new/x": "",
   });
   utimesSync(join(into, ".import-elsewhere.7~old"), 1, 1);
   const source = temporaryFolder();
