@@ -9,6 +9,10 @@ test("tasks are a JSON list or JSON Lines", () => {
   ];
   expect(parseTasks(JSON.stringify([tasks[0], { id: 7 }]))).toEqual(tasks);
   expect(parseTasks(`${JSON.stringify(tasks[0])}\r\n\n${JSON.stringify(tasks[1])}\n`)).toEqual(tasks);
+  expect(parseTasks('{"train": [{"id": 7}], "eval": [{"id": 8}]}')).toEqual([
+    { id: "7", split: "train" },
+    { id: "8", split: "eval" },
+  ]);
   const { split: _, reset: __, ...task } = tasks[0]!;
   expect(trainerTasks(tasks)).toEqual({ train: [{ id: "7", text: "" }], eval: [task] });
   expect(trainerTasks(tasks.slice(1))).toEqual([{ id: "7", text: "" }]);

@@ -1,8 +1,9 @@
 // The tasks of an environment on a server, from JSON or JSON Lines.
 import { z } from "zod";
-import { messageOf, UsageError } from "../../errors.ts";
+import { UsageError } from "../../errors.ts";
 import type { JsonObject } from "../../gym/client/index.ts";
 import type { Task, TaskSplit } from "../environment.ts";
+import { taskRecords } from "../task-records.ts";
 import type { TaskSplits } from "../text-environment.ts";
 
 export type ServerTask = z.infer<typeof taskSchema>;
@@ -20,50 +21,23 @@ const taskSchema = z.strictObject({
 });
 
 /**
- * Parses a file of tasks: a JSON list, or one task per line.
+ * Parses a file of tasks: a JSON list, one task per line, or { train, eval } with a list each.
  *
  * @example
  * const tasks = parseTasks('{"id": "a", "reset": {"seed": 1}}\n{"id": "b", "reset": {"seed": 2}}');
  */
 export function parseTasks(text: string, file = "the task file"): ServerTask[] {
-  const items = itemsOf(text, file);
-  if (items.length === 0) throw new UsageError({ what: "there are no tasks in", value: file });
-  return items.map(({ item, where }) => {
-    const parsed = taskSchema.safeParse(item);
+  return taskRecords(text, file).map(({ record, where }) => {
+    const parsed = taskSchema.safeParse(record);
     if (parsed.success) return parsed.data;
     const { path, message, code } = parsed.error.issues[0]!;
     const field = path.join(".");
     throw new UsageError({
       what: `${file}, ${where} is no task${field ? `: ${field}` : ""} (${code === "unrecognized_keys" ? message.replace(/^U/, "u") : message.replace(/^Invalid input: /, "")})`,
-      value: JSON.stringify(item),
+      value: JSON.stringify(record),
       remedy: 'a task is {"id", "text"?, "reset"?, "group"?, "answer"?, "difficulty"?, "split"?}',
     });
   });
-}
-
-function itemsOf(text: string, file: string): { readonly item: unknown; readonly where: string }[] {
-  if (/^\s*\[/.test(text)) {
-    const list = parse(text, file) as unknown[];
-    return list.map((item, i) => ({ item, where: `task ${i + 1}` }));
-  }
-  return text
-    .split(/\r?\n/)
-    .map((line, i) => ({ line, where: `line ${i + 1}` }))
-    .filter(({ line }) => line.trim() !== "")
-    .map(({ line, where }) => ({ item: parse(line, `${file}, ${where}`), where }));
-}
-
-function parse(text: string, where: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new UsageError({
-      what: `${where} is not JSON`,
-      value: messageOf(cause),
-      remedy: "give a list of tasks, or one task per line",
-      cause,
-    });
-  }
 }
 
 /** The trainer's tasks. The text of a task without one is empty: its record has the first observation. */

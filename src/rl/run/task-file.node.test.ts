@@ -22,12 +22,20 @@ test("tasks are a list, one per line, or two splits, with all their fields", () 
   expect(read(`${JSON.stringify(one)}\n\n${JSON.stringify(two)}\n`)).toEqual([one, two]);
   expect(read(JSON.stringify(one))).toEqual([one]);
   expect(read(JSON.stringify({ train: [one], eval: [two] }))).toEqual({ train: [one], eval: [two] });
+  expect(
+    read(
+      JSON.stringify([
+        { ...one, id: 1 },
+        { ...two, split: "eval" },
+      ]),
+    ),
+  ).toEqual({ train: [one], eval: [two] });
 });
 
 test("what is no task is refused with its place", () => {
   expect(() => read(`${JSON.stringify(one)}\n{"id": 2}`)).toThrow(/line 2: not a task: {"id":2}/);
   expect(() => read("[7]")).toThrow(/task 1: not a task: 7/);
   expect(() => read('{"train": [{}]}')).toThrow(/train 1: not a task/);
-  expect(() => read("no json")).toThrow(/line 1: not a task: not JSON/);
+  expect(() => read("no json")).toThrow(/line 1 is not JSON/);
   expect(() => readTasks(join(folder, "none"))).toThrow(/cannot read the tasks/);
 });

@@ -1,12 +1,13 @@
-// Tasks from a file: a JSON list, a JSON object { train, eval } with a list each, or one JSON object per line.
+// Tasks from a file, for agents: any fields besides `id` and `text` are kept and handed to the agent.
 import { readFileSync } from "node:fs";
 import { messageOf, UsageError } from "../../errors.ts";
 import type { Task } from "../environment.ts";
+import { taskRecords } from "../task-records.ts";
 import type { TaskSplits } from "../text-environment.ts";
 
-const REMEDY = 'write tasks like {"id": "1", "text": "Say 1."}: a list, { "train": […], "eval": […] }, or one per line';
+const REMEDY = 'write tasks like {"id": "1", "text": "Say 1."}, with "split": "eval" for those that are not trained on';
 
-/** Reads tasks; `id` and `text` are checked when an environment is made of them. Other fields are kept. */
+/** Reads tasks; without any `split`, a tenth of them is held out later. */
 export function readTasks(file: string): readonly Task[] | TaskSplits {
   let text: string;
   try {
@@ -14,28 +15,21 @@ export function readTasks(file: string): readonly Task[] | TaskSplits {
   } catch (cause) {
     throw new UsageError({ what: "cannot read the tasks", value: file, remedy: messageOf(cause), cause });
   }
-  const whole = parse(text);
-  if (Array.isArray(whole)) return whole.map((task, i) => taskOf(task, `${file}, task ${i + 1}`));
-  if (isRecord(whole) && Array.isArray(whole.train) && Array.isArray(whole.eval ?? [])) {
-    const list = (split: string, tasks: unknown) =>
-      ((tasks ?? []) as unknown[]).map((task, i) => taskOf(task, `${file}, ${split} ${i + 1}`));
-    return { train: list("train", whole.train), eval: list("eval", whole.eval) };
-  }
-  const lines = text.split("\n").map((line, i) => ({ line, at: `${file}, line ${i + 1}` }));
-  return lines.filter(({ line }) => line.trim() !== "").map(({ line, at }) => taskOf(parse(line), at));
+  const tasks = taskRecords(text, file).map(({ record, where }) => taskOf(record, `${file}, ${where}`));
+  if (tasks.every(({ split }) => split === undefined)) return tasks.map(({ task }) => task);
+  const of = (wanted: "train" | "eval") =>
+    tasks.filter(({ split = "train" }) => split === wanted).map(({ task }) => task);
+  return { train: of("train"), eval: of("eval") };
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+function taskOf(record: unknown, at: string): { readonly task: Task; readonly split: "train" | "eval" | undefined } {
+  if (isRecord(record)) {
+    const { id, text, split, ...others } = record;
+    const isNamed = (typeof id === "string" && id !== "") || typeof id === "number";
+    const isSplit = split === undefined || split === "train" || split === "eval";
+    if (isNamed && isSplit && typeof text === "string") return { task: { ...others, id: String(id), text }, split };
   }
-}
-
-function taskOf(task: unknown, at: string): Task {
-  if (isRecord(task) && typeof task.id === "string" && typeof task.text === "string") return task as unknown as Task;
-  throw new UsageError({ what: `${at}: not a task`, value: JSON.stringify(task) ?? "not JSON", remedy: REMEDY });
+  throw new UsageError({ what: `${at}: not a task`, value: JSON.stringify(record) ?? "nothing", remedy: REMEDY });
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
