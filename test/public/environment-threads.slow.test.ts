@@ -46,7 +46,7 @@ describe("results do not depend on environment threads", () => {
 });
 
 // At the same time: a hanging thread is noticed after half a minute.
-describe.concurrent("a training continues", () => {
+describe.concurrent("a training continues", { timeout: 180_000 }, () => {
   const preload = new URL("../helpers/preload/environment-faults.mjs", import.meta.url).href;
   const train = (run: string, fault: string, { once, ...settings }: Settings = {}): Promise<Ran> =>
     sqlenv(place.args(run, { ...settings, "--environment-threads": 2 }), "", {
@@ -55,24 +55,20 @@ describe.concurrent("a training continues", () => {
     });
   const broken = (run: string) => place.lines(run, "episodes.jsonl").filter(({ error }) => error !== null);
 
-  test.each(["dies", "hangs"])(
-    "when a thread %s once",
-    async (fault) => {
-      const { code, stdout, stderr } = await train(fault, fault, { once: place.path(`${fault}-once`) });
-      expect(code, stderr).toBe(0);
-      expect(stdout).toMatch(/an environment thread was lost \(.*\) with \d+ episodes; another begins/);
-      expect(place.lines(fault, "timings.jsonl")).toHaveLength(4);
-      for (const { error, advantage, total_reward, correctness } of broken(fault)) {
-        expect(error).toBe("the environment's thread was lost");
-        expect({ advantage, total_reward, correctness }).toEqual({
-          advantage: 0,
-          total_reward: null,
-          correctness: null,
-        });
-      }
-    },
-    90_000,
-  );
+  test.each(["dies", "hangs"])("when a thread %s once", async (fault) => {
+    const { code, stdout, stderr } = await train(fault, fault, { once: place.path(`${fault}-once`) });
+    expect(code, stderr).toBe(0);
+    expect(stdout).toMatch(/an environment thread was lost \(.*\) with \d+ episodes; another begins/);
+    expect(place.lines(fault, "timings.jsonl")).toHaveLength(4);
+    for (const { error, advantage, total_reward, correctness } of broken(fault)) {
+      expect(error).toBe("the environment's thread was lost");
+      expect({ advantage, total_reward, correctness }).toEqual({
+        advantage: 0,
+        total_reward: null,
+        correctness: null,
+      });
+    }
+  });
 
   test("when every thread dies after a few steps", async () => {
     const { code, stderr } = await train("mortal", "dies", { "--max-steps": 2, "--final-eval-episodes": 1 });
