@@ -30,6 +30,7 @@ export function sqlAgent(data) {
       abortSignal: openai.signal,
     });
     const { correctness, progress, operational } = env.outcome;
+    if (correctness === null) return null; // the clock stopped a query
     return { reward: correctness + 0.15 * progress + operational, solved: correctness === 1 };
   };
 }

@@ -17,6 +17,11 @@ test("calls are separated from the text, and the white space around them is drop
   expect(read(["1 < 2 and <tool", "s>"])).toEqual({ content: "1 < 2 and <tools>", calls: [] });
 });
 
+test("a call whose name no request may have stays text, so that clients can send every call back", () => {
+  const odd = '<tool_call>{"name": "que ry", "arguments": {}}</tool_call>';
+  expect(read([odd])).toEqual({ content: odd, calls: [] });
+});
+
 test("however a reply is cut into pieces, it is read alike", () => {
   const parts = fc.array(fc.constantFrom(CALL, "text ", "\n", "<tool_call>", "</tool_call>", "{", " é"), {
     maxLength: 6,

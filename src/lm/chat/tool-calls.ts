@@ -13,6 +13,9 @@ export interface ReplyPart {
   readonly calls: readonly ParsedCall[];
 }
 
+/** What a function may be called: what requests may name, so that a client can send a call back. */
+export const FUNCTION_NAME = /^[\w.-]{1,64}$/;
+
 const BEGIN = "<tool_call>";
 const END = "</tool_call>";
 
@@ -60,7 +63,7 @@ export class ToolCallReader {
 
 function parseCall(text: string): ParsedCall | undefined {
   const value = parseObject(text.trim()) ?? parseObject(withEscapes(text.trim()));
-  if (!value || typeof value.name !== "string") return undefined;
+  if (!value || typeof value.name !== "string" || !FUNCTION_NAME.test(value.name)) return undefined;
   const { name, arguments: given = {} } = value;
   const args = typeof given === "string" ? parseObject(given) : isObject(given) ? given : undefined;
   return args && { name, arguments: args };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { messageOf } from "../../../errors.ts";
 import { parseJson } from "../../../io/json.ts";
 import type { ChatMessage, Tool } from "../index.ts";
+import { FUNCTION_NAME } from "../tool-calls.ts";
 import { LlmError } from "./error.ts";
 
 /** Completions per request. */
@@ -12,8 +13,7 @@ const MAX_MESSAGES = 2_048;
 const MAX_TOOLS = 128;
 const MAX_STOPS = 16;
 
-const NAME = /^[\w.-]{1,64}$/;
-const name = z.string().regex(NAME, "expected 1 to 64 letters, digits, dots, underscores and dashes");
+const name = z.string().regex(FUNCTION_NAME, "expected 1 to 64 letters, digits, dots, underscores and dashes");
 
 const textPart = z.looseObject({
   type: z.literal("text", { error: () => "only text parts are supported" }),
