@@ -171,6 +171,7 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
     usable.filter((column) => !isRef(column)),
     kinds,
     noun,
+    words,
   );
   const phrases = distinctPhrases(
     usable.map((column) => {
@@ -316,11 +317,12 @@ function labelColumn(
   columns: readonly FoundColumn[],
   kinds: ReadonlyMap<FoundColumn, Inferred>,
   noun: Noun,
+  words: ReadonlySet<string>,
 ): FoundColumn | undefined {
   const scored = columns.flatMap((column) => {
     const { kind } = kinds.get(column)!;
     if (kind !== "name" || column.nulls > 0 || column.distinct < 0.9 * table.count) return [];
-    const all = wordsIn(column.name).map((word) => word.toLowerCase());
+    const all = wordsIn(column.name, words).map((word) => word.toLowerCase());
     const last = all.at(-1)!;
     const own = noun.one.split(" ").at(-1);
     const isContact =

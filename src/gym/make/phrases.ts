@@ -22,6 +22,18 @@ export function wordFor(names: Names, name: string): string | undefined {
 const BEFORE = new Set(["ref", "tbl", "tb", "dim", "fact", "vw", "lkp", "lookup", "mst", "t"]);
 const AFTER = new Set(["data", "info", "information", "details", "table", "tbl", "list", "master", "names"]);
 
+/** Words that stay in the plural before a noun: "sales order". */
+const ALWAYS_PLURAL = new Set([
+  "sales",
+  "goods",
+  "sports",
+  "savings",
+  "operations",
+  "communications",
+  "economics",
+  "news",
+]);
+
 /** Nouns that have no plural: a row of them is a record. */
 const MASS = new Set(
   "staff data information equipment music inventory stock weather attendance history metadata research news payroll feedback traffic content software budget population climate personnel access".split(
@@ -71,7 +83,7 @@ function withoutMarks(words: readonly string[]): readonly string[] {
 function nounOf(words: readonly string[]): Noun {
   const head = words.findIndex((word, i) => i > 0 && /^(?:of|in|per|at|on|for|by)$/.test(word));
   const at = (head < 0 ? words.length : head) - 1;
-  const one = words.map((word, i) => (i === at ? singular(word) : word)).join(" ");
+  const one = words.map((word, i) => (i <= at && !ALWAYS_PLURAL.has(word) ? singular(word) : word)).join(" ");
   const last = words[at]!;
   if (last === "staff" && at === words.length - 1) return { one: `${one} member`, many: `${one} members` };
   if (/^(?:data|info|information|details)$/.test(last) && words.length > 1) {

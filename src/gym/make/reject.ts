@@ -34,7 +34,7 @@ export function isRedundant(sql: string): boolean {
 }
 
 const DOUBLED =
-  /\b(?:highest highest|lowest lowest|average average|total total|number of number|maximum maximum|minimum minimum|the the|of of|(?:highest|lowest) (?:highest|lowest|maximum|minimum)|average (?:mean|maximum|minimum|average|highest|lowest)|total (?:number of total|average|mean))\b/i;
+  /\b(?:highest highest|lowest lowest|average average|total total|number of number|maximum maximum|minimum minimum|the the|of of|the (\w+) and the \1|(?:highest|lowest) (?:highest|lowest|maximum|minimum)|average (?:mean|maximum|minimum|average|highest|lowest)|total (?:number of total|average|mean))\b/i;
 
 const MAX_TEXT = 260;
 

@@ -39,7 +39,9 @@ test.each([
 
 test("tables get nouns, no two alike", () => {
   const nouns = tableNouns(
-    ["Ref_Template_Types", "model_list", "model", "cars_data", "staff", "OrderItems"].map((name) => ({ name })),
+    ["Ref_Template_Types", "model_list", "model", "cars_data", "staff", "OrderItems", "Customers_Orders"].map(
+      (name) => ({ name }),
+    ),
   );
   expect(Object.fromEntries(nouns)).toEqual({
     Ref_Template_Types: { one: "template type", many: "template types" },
@@ -48,6 +50,7 @@ test("tables get nouns, no two alike", () => {
     cars_data: { one: "car", many: "cars" },
     staff: { one: "staff member", many: "staff members" },
     OrderItems: { one: "order item", many: "order items" },
+    Customers_Orders: { one: "customer order", many: "customer orders" },
   });
 });
 
@@ -63,6 +66,16 @@ test("columns lose the words of their table, and references those of a key", () 
   ]);
   expect(referencePhrase({ name: "home_club_id" }, { one: "club", many: "clubs" }, new Set())).toBe("home club");
   expect(referencePhrase({ name: "Id" }, { one: "club", many: "clubs" }, new Set())).toBe("club");
+});
+
+test("a letter before a common word stands for a table, and a last `no` for a number", () => {
+  const tables = new Set(["department", "project"]);
+  expect(["dname", "pnum", "Dno", "FlightNo"].map((name) => wordsIn(name, tables).join(" "))).toEqual([
+    "department name",
+    "project number",
+    "department number",
+    "flight number",
+  ]);
 });
 
 test("words that cannot be read aloud are abbreviations", () => {

@@ -101,7 +101,7 @@ export function wordsIn(identifier: string, extra: ReadonlySet<string> = new Set
     .replace(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, "$1 $2")
     .split(/[^\p{L}\p{N}%]+/u)
     .filter((part) => part !== "");
-  return parts.flatMap((part) => {
+  const words = parts.flatMap((part) => {
     const low = part.toLowerCase();
     const long = SHORT_FORMS.get(low);
     if (long !== undefined) return long.split(" ");
@@ -114,6 +114,7 @@ export function wordsIn(identifier: string, extra: ReadonlySet<string> = new Set
       ACRONYMS.has(word) ? word.toUpperCase() : (SHORT_FORMS.get(word) ?? word),
     );
   });
+  return words.length > 1 && words.at(-1) === "no" ? [...words.slice(0, -1), "number"] : words;
 }
 
 const SHORT_TAILS = ["id", "no"];
@@ -123,6 +124,10 @@ const NAME_PARTS: Readonly<Record<string, string>> = { F: "first", L: "last", M:
 /** Splits words written without a space, such as "pettype", where every part is a known word. */
 function splitRun(run: string, extra: ReadonlySet<string>): string[] {
   const isWord = (word: string) => KNOWN.has(word) || extra.has(word);
+  // `dname` and `pnum` of departments and projects.
+  const [, letter, tail] = /^([a-z])(name|num|number|no|code|date|type|title|location|status)$/.exec(run) ?? [];
+  const table = letter === undefined ? undefined : [...extra].find((word) => word.startsWith(letter));
+  if (table !== undefined && tail !== undefined && !isWord(run)) return [table, tail];
   if (run.length < 5 || isWord(run)) return [run];
   for (let cut = run.length - 3; cut >= 3; cut--) {
     const [head, tail] = [run.slice(0, cut), run.slice(cut)];
