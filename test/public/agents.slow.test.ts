@@ -146,11 +146,11 @@ test.skipIf(!isHere)(
     expect(agent.trimEnd().split("\n").length).toBeLessThanOrEqual(40);
     const run = join(folder, "sql-agent");
     const options = { cwd: join(folder, "agent"), maxBuffer: 1e7 };
-    const { stdout } = await promisify(execFile)(process.execPath, ["train.mjs", run, "8", "80"], options);
+    const { stdout } = await promisify(execFile)(process.execPath, ["train.mjs", run, "6", "80"], options);
     expect(stdout).toMatch(/success on held-out tasks, greedy: .* before, .* after, p (=|<) 0\.0\d+ in \d+ s\n$/);
     const { result } = await readRun(run);
     expect(result!.after.unseen.greedy.success_rate).toBeGreaterThan(result!.before.unseen.greedy.success_rate! + 0.1);
     expect(result!.paired![0]!.mcnemar_p).toBeLessThan(0.05);
   },
-  900_000,
+  1_500_000,
 );
