@@ -131,6 +131,19 @@ export class PlayerError extends SqlEnvError {}
 export class ServerError extends SqlEnvError {}
 
 /**
+ * A remote engine that could not be reached, refused a request, failed, or answered with something else than expected.
+ * `code` is engine_unreachable, engine_refused, engine_failed, engine_timeout or engine_reply; the message has the
+ * server's words.
+ *
+ * @example
+ * const { engine } = await loadRemoteModel("starter", { url: "http://localhost:8000" });
+ * await engine.optimStep({ learning_rate: 1e-4 }).catch((error) => {
+ *   if (error instanceof EngineError) console.error(error.code, error.message);
+ * });
+ */
+export class EngineError extends SqlEnvError {}
+
+/**
  * Wrong use of a command or function: a misspelt option, a value out of range.
  *
  * @example

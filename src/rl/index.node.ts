@@ -1,6 +1,6 @@
 // Training under Node: whole trainings, runs as folders, and models made by a recipe.
 export * from "./index.ts";
-export { loadTrainableModel, startTrainableEngine } from "./load.node.ts";
+export { loadRemoteModel, loadTrainableModel, startTrainableEngine } from "./load.node.ts";
 export { RunFolder } from "./run/folder.node.ts";
 export { type PreparedTraining, type PrepareOptions, prepareTraining } from "./run/prepare.node.ts";
 export { tensorBoard } from "./run/tensorboard.node.ts";

@@ -143,7 +143,7 @@ export function computeLoss(
 // ---- The parts of a policy loss -------------------------------------------------------------------------------------
 
 /** The factor of sequence i's sum Σ_t m·l. GA is gradient_accumulation_steps, B the sequences of the batch. */
-function shareOf(length: number, options: PolicyOptions, { sequences, tokens }: BatchTotals): number {
+export function shareOf(length: number, options: PolicyOptions, { sequences, tokens }: BatchTotals): number {
   const { gradient_accumulation_steps: GA, num_items_in_batch } = options;
   const steps_per_generation = options.steps_per_generation ?? GA;
   switch (options.loss_type) {

@@ -6,6 +6,7 @@ import { ModelLoadError, messageOf } from "../../errors.ts";
 import { openSafetensors, writeSafetensors } from "../model/formats/safetensors.node.ts";
 import { trainedOf } from "../model/parameters.ts";
 import type { LocalEngine } from "./local-engine.ts";
+import type { LoadStateOptions } from "./thread/protocol.ts";
 
 const STATE_FILE = "engine.safetensors";
 const FACTS_FILE = "engine.json";
@@ -37,7 +38,7 @@ export async function saveEngineState(engine: LocalEngine, dir: string): Promise
 export async function loadEngineState(
   engine: LocalEngine,
   dir: string,
-  { anyVariant = false }: { readonly anyVariant?: boolean } = {},
+  { anyVariant = false, optimizer: withOptimizer = true }: LoadStateOptions = {},
 ): Promise<void> {
   const { model, optimizer } = engine;
   const file = join(dir, STATE_FILE);
@@ -72,7 +73,8 @@ export async function loadEngineState(
       }
       model.device.write(buffer, data);
     }
-    optimizer.step = step;
+    if (!withOptimizer) for (const moments of [m, v]) model.device.fill(moments, 0);
+    optimizer.step = withOptimizer ? step : 0;
     engine.isReferenceMixed = hasReference;
     engine.changed();
   } finally {

@@ -31,3 +31,6 @@ export {
 } from "./learning/loss.ts";
 export { loadWebModel, type WebModel, type WebModelOptions } from "./load.web.ts";
 export { LocalEngine } from "./local-engine.ts";
+export type { ClientOptions } from "./remote/client.ts";
+export type { RemoteInputs, RemoteLoss, RemoteLossTable, RemoteRequest } from "./remote/losses.ts";
+export { RemoteEngine, type RemoteLora, type RemoteOptions } from "./remote/remote-engine.ts";

@@ -13,6 +13,7 @@ import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template
 import type { Tokenizer } from "../model/text/tokenizer.ts";
 import { checkCpuMemory, cudaLimits } from "./estimate-memory.ts";
 import { cpuMemory } from "./machine-memory.node.ts";
+import type { ModelEngine } from "./model-engine.ts";
 import { startEngine, type ThreadEngine, type ThreadEngineOptions } from "./thread/client.node.ts";
 
 export interface LoadModelOptions extends ThreadEngineOptions {
@@ -20,8 +21,8 @@ export interface LoadModelOptions extends ThreadEngineOptions {
   readonly hub?: HubOptions;
 }
 
-export interface LoadedModel {
-  readonly engine: ThreadEngine;
+export interface LoadedModel<E extends ModelEngine = ModelEngine> {
+  readonly engine: E;
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
   /** The model's chat template; undefined if it has none, and ChatML is used. */
@@ -38,7 +39,7 @@ export interface LoadedModel {
 export async function loadModelAndTokenizer(
   nameOrPath: string,
   { hub, ...options }: LoadModelOptions = {},
-): Promise<LoadedModel> {
+): Promise<LoadedModel<ThreadEngine>> {
   refuseEarly(nameOrPath, options, hub);
   const named = await resolveModel(nameOrPath, hub);
   const adapter = isAdapterFolder(named) ? named : undefined;

@@ -19,6 +19,7 @@ import type {
   EngineSpec,
   ErrorFields,
   FromEngine,
+  LoadStateOptions,
   ToEngine,
   Verb,
   Verbs,
@@ -190,8 +191,8 @@ export class ThreadEngine implements Engine {
     await this.#call("saveState", dir);
   }
 
-  async loadState(dir: string, { anyVariant = false }: { readonly anyVariant?: boolean } = {}): Promise<void> {
-    await this.#call("loadState", { dir, anyVariant });
+  async loadState(dir: string, options: LoadStateOptions = {}): Promise<void> {
+    await this.#call("loadState", { dir, ...options });
   }
 
   memory(): Promise<EngineMemory> {

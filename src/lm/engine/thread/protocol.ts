@@ -59,6 +59,13 @@ export interface EngineMemory {
   readonly reserved?: number;
 }
 
+export interface LoadStateOptions {
+  /** Accept a checkpoint of other arithmetic, whose results differ in the last bits. @default false */
+  readonly anyVariant?: boolean | undefined;
+  /** Restore the optimizer's state too; else it begins anew. @default true */
+  readonly optimizer?: boolean | undefined;
+}
+
 /** The calls with their arguments (`take`) and results (`give`). */
 export interface Verbs {
   sample: {
@@ -95,7 +102,7 @@ export interface Verbs {
   };
   mixReference: { readonly take: number; readonly give: null };
   saveState: { readonly take: string; readonly give: null };
-  loadState: { readonly take: { readonly dir: string; readonly anyVariant: boolean }; readonly give: null };
+  loadState: { readonly take: { readonly dir: string } & LoadStateOptions; readonly give: null };
   memory: { readonly take: null; readonly give: EngineMemory };
   close: { readonly take: null; readonly give: null };
 }

@@ -9,7 +9,7 @@ import type { Model } from "../parameters.ts";
 import { readJson, writeJson } from "../text/tokenizer.node.ts";
 import { openSafetensors, writeSafetensors } from "./safetensors.node.ts";
 
-const CONFIG_FILE = "adapter_config.json";
+export const ADAPTER_CONFIG = "adapter_config.json";
 export const ADAPTER_WEIGHTS = "adapter_model.safetensors";
 
 /** The keys of adapter_config.json that affect the arithmetic; others are ignored. */
@@ -37,12 +37,12 @@ export interface AdapterConfig {
 
 /** Whether a folder contains an adapter. */
 export function isAdapterFolder(dir: string): boolean {
-  return existsSync(join(dir, CONFIG_FILE));
+  return existsSync(join(dir, ADAPTER_CONFIG));
 }
 
 /** Reads adapter_config.json; rejects every field value that would be computed wrongly. */
 export function readAdapterConfig(dir: string): AdapterConfig {
-  const file = join(dir, CONFIG_FILE);
+  const file = join(dir, ADAPTER_CONFIG);
   const read = adapterFile.safeParse(readJson(file));
   if (!read.success) {
     const issue = read.error.issues[0]!;
@@ -96,7 +96,7 @@ async function writeAdapter(model: Model, dir: string, base: string, card?: stri
   const tensors = [...loraTensorsOf(model)];
   const shapes = new Map(tensors.map(({ name, shape }) => [name, shape]));
   await writeSafetensors(join(dir, ADAPTER_WEIGHTS), shapes, tensors, { dtype: "F32" });
-  writeJson(join(dir, CONFIG_FILE), {
+  writeJson(join(dir, ADAPTER_CONFIG), {
     peft_type: "LORA",
     task_type: "CAUSAL_LM",
     base_model_name_or_path: base,
