@@ -65,7 +65,7 @@ test("the trainer knows environments by their interface: only rl/sql, and what c
 
 test("only the command line, the servers and *.node.ts files use Node, and browser-safe files do not import them", () => {
   const usesNode = (file: string) =>
-    /^apps\/(cli|openenv|dashboard|playground)\//.test(file) || file.endsWith(".node.ts");
+    /^apps\/(cli|openenv|tinker|dashboard|playground)\//.test(file) || file.endsWith(".node.ts");
   const wrong = files
     .filter((file) => !usesNode(file))
     .flatMap((file) =>

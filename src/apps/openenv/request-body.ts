@@ -1,4 +1,4 @@
-// A request's body as text, bounded in size and counted as held until the request is answered.
+// A request's body as text or bytes, bounded in size and counted as held until the request is answered.
 import type { IncomingMessage } from "node:http";
 import { HTTPException } from "hono/http-exception";
 import type { HeldBytes } from "./held-bytes.ts";
@@ -11,11 +11,20 @@ export interface BodyOptions {
   readonly maxBytes: number;
 }
 
-/** Reads the body, passes it to `use`, and releases it. Throws HTTPException 413, 429 or 503. */
-export async function withBody<T>(
+/** Reads the body as text, passes it to `use`, and releases it. Throws HTTPException 413, 429 or 503. */
+export function withBody<T>(
+  incoming: IncomingMessage,
+  options: BodyOptions,
+  use: (text: string) => Promise<T>,
+): Promise<T> {
+  return withBytes(incoming, options, (bytes) => use(decoder.decode(bytes)));
+}
+
+/** `withBody` for a body that is no text. */
+export async function withBytes<T>(
   incoming: IncomingMessage,
   { client, held, maxBytes }: BodyOptions,
-  use: (text: string) => Promise<T>,
+  use: (bytes: Uint8Array) => Promise<T>,
 ): Promise<T> {
   if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) throw refusal(413, "Request body too large");
   const chunks: Buffer[] = [];
@@ -31,7 +40,7 @@ export async function withBody<T>(
       if (length > maxBytes) throw refusal(413, "Request body too large");
       chunks.push(chunk);
     }
-    return await use(decoder.decode(Buffer.concat(chunks)));
+    return await use(Buffer.concat(chunks));
   } catch (error) {
     throw incoming.errored ? new HTTPException(400) : error;
   } finally {

@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener, RequestError } from "@hono/node-server";
-import { SqlEnvError, UsageError } from "../../errors.ts";
+import { UsageError } from "../../errors.ts";
 import type { DataSet } from "../../gym/data/index.ts";
 import { type EnvironmentOptions, type EnvironmentRules, rulesId, rulesOf } from "../../gym/env/index.ts";
 import { usableCpus } from "../../io/cpus.node.ts";
@@ -11,6 +11,7 @@ import { hostsFor } from "./allowed-hosts.ts";
 import { networkOf, Proxies } from "./client-address.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import * as limits from "./limits.ts";
+import { listen } from "./listen.ts";
 import { LlmEndpoint, type ServedModel } from "./llm/endpoint.ts";
 import type { Rollouts } from "./llm/rollouts.ts";
 import { type LogRecord, logTo } from "./log.ts";
@@ -228,16 +229,4 @@ function aboutOf({ name, questions }: DataSet, rules: EnvironmentRules) {
     author: null,
     documentation_url: null,
   };
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => {
-      const isTaken = cause.code === "EADDRINUSE";
-      const what = isTaken ? "the port is in use" : `cannot listen (${cause.code ?? cause.message})`;
-      const remedy = isTaken ? "name another with --port, or 0 for any that is free" : "check --host and --port";
-      reject(new SqlEnvError("listen", { what, value: `${host}:${port}`, remedy, cause }));
-    });
-    server.listen(port, host, resolve);
-  });
 }

@@ -24,6 +24,7 @@ import { interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { counted, countFromOne, output, portNumber, printable, styled, wholeNumber } from "../terminal/output.ts";
 import { addRecordOptions, openRecording, type RecordFlags } from "./serve-record.ts";
+import { serveTinker } from "./serve-tinker.ts";
 
 /** Web pages served next to the protocol, tried in this order before a 404. */
 const PAGES: readonly PageHandler[] = [playgroundHandler()];
@@ -48,6 +49,9 @@ interface ServeFlags extends RulesFlags, RecordFlags, Omit<DeviceFlags, "threads
   readonly trustProxy?: readonly string[];
   readonly quiet?: boolean;
   readonly json?: boolean;
+  readonly tinker?: boolean;
+  readonly checkpoints: string;
+  readonly maxModels?: number;
 }
 
 /** The `serve` command. */
@@ -101,6 +105,11 @@ export function serveCommand(): Command {
     .option("--model <name>", `also serve a model at /v1, as OpenAI's API does: starter, ${MODEL_SOURCES}`);
   addDeviceOptions(command, { group: LLM_OPTIONS, threads: "--model-threads" });
   addRecordOptions(command);
+  command
+    .optionsGroup("Tinker options:")
+    .option("--tinker", "serve --model, to sample from and to train, by the Tinker API, in place of the environment")
+    .option("--checkpoints <folder>", "folder for the checkpoints that clients save", "runs/tinker")
+    .option("--max-models <number>", "models in training at once (default: 4)", countFromOne("--max-models"));
   return addRulesOptions(command).action(run);
 }
 
@@ -123,6 +132,13 @@ async function run(flags: ServeFlags): Promise<void> {
   surviveLostOutput(); // a log collector that restarts must not end the server
   const { host, dbDir, quiet = false, origin: origins } = flags;
   const apiKeys = keysOf(flags);
+  const onLog = (record: LogRecord) => {
+    if (!quiet || record.level === "error") process.stderr.write(`${logLine(record, flags)}\n`);
+  };
+  if (flags.tinker) {
+    const port = flags.port ?? portOf(process.env.PORT);
+    return serveTinker(flags, { port, apiKeys, onLog }, out);
+  }
   const rules = rulesNamed(flags);
   const data = await resolveDataSet(flags.data, { dbDir });
   const recording = await openRecording(flags);
@@ -141,9 +157,7 @@ async function run(flags: ServeFlags): Promise<void> {
     pages: PAGES,
     llm,
     rollouts: recording?.rollouts,
-    onLog: (record) => {
-      if (!quiet || record.level === "error") process.stderr.write(`${logLine(record, flags)}\n`);
-    },
+    onLog,
   }).catch(async (error: unknown) => {
     await llm?.close();
     await recording?.close();
