@@ -173,6 +173,16 @@ const SIGNS: readonly Sign[] = [
       "send the model's messages back as they came, or ignore this if the agent shortens its history on purpose",
   },
   {
+    code: "sampling_mismatch",
+    metric: "sampling/sampling_logp_difference/max",
+    // On this machine the arithmetic is known; on a server, sampler and trainer may be different programs.
+    holds: (metrics, { engine }) => engine !== null && of(metrics, "sampling/sampling_logp_difference/max") > 0.02,
+    message: (metrics) =>
+      `the server's sampler and its trainer do not compute the same model: their log-probs differ by up to ${of(metrics, "sampling/sampling_logp_difference/max").toPrecision(2)}, so that episodes are learned from as if another model had played them`,
+    remedy: () =>
+      "look for LoRA dropout, top-k defaults, another precision or old weights in the server's sampler; compare docs/distributed.md",
+  },
+  {
     code: "unscorable",
     metric: "episodes/unscorable",
     holds: (metrics) => of(metrics, "episodes/unscorable") > 0,

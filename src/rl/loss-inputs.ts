@@ -1,9 +1,10 @@
 // A rollout batch as the engine takes it: data (tokens, weights, advantages, log-probs) and the loss with its options.
-import type { Datum, Engine } from "../lm/engine/index.ts";
+import type { Datum } from "../lm/engine/index.ts";
 import { random } from "../random.ts";
 import type { Batching, GRPOConfig } from "./config.ts";
 import type { PolicySpec } from "./loss-options.ts";
 import { learnedTokens, type RolloutBatch } from "./rollout-batch.ts";
+import type { TrainableEngine } from "./trainable-model.ts";
 import { creditedAdvantages } from "./turn-credit.ts";
 
 /**
@@ -27,6 +28,8 @@ export interface Logprobs {
   readonly old: readonly (readonly ArrayLike<number>[])[] | null;
   /** log π_ref; null without a KL term. */
   readonly reference: readonly (readonly ArrayLike<number>[])[] | null;
+  /** Whether `old` are the log-probs as sampled, by a model that has not changed. @default false */
+  readonly isSampled?: boolean;
 }
 
 /** The segments of these episodes, one datum each; the segments of an episode are one sequence in the loss. */
@@ -53,15 +56,21 @@ export function buildData(
 
 /** log π_old, if π changes before the last slice is trained on, and log π_ref, if there is a KL term. */
 export async function computeLogprobs(
-  engine: Pick<Engine, "logprobs">,
+  engine: Pick<TrainableEngine, "logprobs" | "usesSampledLogprobs">,
   batch: RolloutBatch,
   config: GRPOConfig,
   batching: Batching,
 ): Promise<Logprobs> {
   const { beta, temperature } = config;
   const data = buildData(batch, batch.learned, { old: null, reference: null }, config);
+  const isSampled = engine.usesSampledLogprobs === true && !isOffPolicy(config, batching);
   return {
-    old: isOffPolicy(config, batching) ? bySegment(batch, await engine.logprobs(data, { temperature })) : null,
+    isSampled,
+    old: isSampled
+      ? batch.episodes.map(({ segments }) => segments.map(({ logprobs }) => logprobs))
+      : isOffPolicy(config, batching)
+        ? bySegment(batch, await engine.logprobs(data, { temperature }))
+        : null,
     reference: beta === 0 ? null : bySegment(batch, await engine.logprobs(data, { temperature, weights: "reference" })),
   };
 }

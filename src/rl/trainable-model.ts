@@ -18,6 +18,8 @@ export interface TrainableEngine extends Engine {
   mixReference?(alpha: number): Promise<void>;
   saveState?(dir: string): Promise<void>;
   loadState?(dir: string): Promise<void>;
+  /** Whether the loss of data without `old_logp` uses the log-probs as sampled. @default false */
+  readonly usesSampledLogprobs?: boolean;
 }
 
 export interface TrainableModel extends SamplingModel {

@@ -200,10 +200,11 @@ export class GRPOTrainer {
         await this.#clock.time("training", async () => {
           // Loss, per token of the slice, with w = exp(log π − log π_old):
           //     −min(w · A, clip(w, 1 − ε, 1 + ε_high) · A) + β · KL(π, π_ref)
-          await this.#addGradient(batch, members, logprobs); // by policyLoss of loss.ts, in the engine's thread
+          const gradient = this.#addGradient(batch, members, logprobs); // by policyLoss of loss.ts, in the engine's thread
           this.#accumulated = (this.#accumulated + 1) % this.#batching.accumulations;
-          // Step: θ ← AdamW(θ, Σ of the gradients).
-          if (this.#accumulated === 0) await this.#step();
+          // Step: θ ← AdamW(θ, Σ of the gradients); requested before the gradient is there, which saves a round trip.
+          if (this.#accumulated === 0) await this.#step(gradient);
+          else await gradient;
         });
         if (this.#accumulated === 0) await this.#endStep(lines);
       }
@@ -270,19 +271,21 @@ export class GRPOTrainer {
     // Losses of a step's slices add up, and metrics are averaged over them.
     this.#addMetrics({ loss: output.loss * this.#batching.accumulations, ...output.metrics });
     const { sum, tokens: before } = this.#entropies;
-    this.#entropies = { sum: sum + tokens * output.metrics.entropy!, tokens: before + tokens };
+    const { entropy = 0 } = output.metrics; // a server has none
+    this.#entropies = { sum: sum + tokens * entropy, tokens: before + tokens };
     // On policy, sampling and learning compute log-probs of the same model: they must agree.
-    if (!logprobs.old) this.#addMetrics(samplingMismatch(batch, data, output.logprobs));
+    if (!logprobs.old || logprobs.isSampled) this.#addMetrics(samplingMismatch(batch, data, output.logprobs));
   }
 
-  async #step(): Promise<void> {
+  async #step(gradient: Promise<void>): Promise<void> {
     const { weight_decay, adam_beta1: beta1, adam_beta2: beta2, adam_epsilon: eps, max_grad_norm } = this.config;
     const step = this.#state.step + 1;
     const learning_rate = learningRateAt(step, this.total_steps, this.config);
     const rates = { learning_rate, beta1, beta2, eps, weight_decay, max_grad_norm };
-    const { grad_norm, skipped } = await this.model.engine.optimStep(rates);
+    const [, { grad_norm, skipped }] = await Promise.all([gradient, this.model.engine.optimStep(rates)]);
     this.#update({ step });
-    this.#addMetrics({ grad_norm, learning_rate, "steps/skipped": skipped ? 1 : 0 });
+    const norm = Number.isNaN(grad_norm) ? {} : { grad_norm }; // some servers do not say it
+    this.#addMetrics({ ...norm, learning_rate, "steps/skipped": skipped ? 1 : 0 });
     await this.#adapt(step);
   }
 

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import { nearest, UsageError } from "../../errors.ts";
 import { rewardSchema } from "../../gym/env/index.ts";
 import { batchingOf, usesQueue } from "./derived.ts";
+import { checkRemote } from "./remote.ts";
 import { renameSettings } from "./renamed.ts";
 import { CONFIG_KEYS, configSchema, type GRPOConfig } from "./schema.ts";
 
@@ -20,7 +21,7 @@ export function resolveConfig(
 ): GRPOConfig {
   const { settings: given, note } = renameSettings(settings);
   if (note) onDeprecated(note);
-  const parsed = configSchema.safeParse(given);
+  const parsed = configSchema.safeParse(withAdapters(given));
   if (parsed.success) {
     checkTogether(parsed.data);
     return parsed.data;
@@ -34,6 +35,11 @@ export function resolveConfig(
     value: typeof value === "string" ? value : JSON.stringify(value),
     ...(issue.code === "invalid_type" && exampleOf(key)),
   });
+}
+
+/** A remote engine trains adapters. */
+function withAdapters(given: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return typeof given.engine === "string" ? { use_peft: true, ...given } : given;
 }
 
 /** What values a setting accepts, as the predicate of an error message whose subject is the setting. */
@@ -96,6 +102,7 @@ export function unknownKey(key: string): UsageError {
 
 function checkTogether(config: GRPOConfig): void {
   batchingOf(config);
+  checkRemote(config);
   const { max_new_tokens, max_context_tokens, max_completion_length, num_iterations } = config;
   if (max_new_tokens >= max_context_tokens)
     throw new UsageError({

@@ -359,6 +359,20 @@ export const configSchema = z
       { trl: null },
     ),
 
+    // A remote engine
+    engine: note(
+      z.string().min(1).nullable().default(null),
+      "remote engine: address of a server of the Tinker API that samples and trains; null: this machine",
+    ),
+    base_model: note(
+      z.string().min(1).nullable().default(null),
+      "remote engine: the model's name there; null: the first that it lists. model_name gives the tokenizer and the chat template",
+    ),
+    engine_checkpoint: note(
+      z.string().min(1).nullable().default(null),
+      "remote engine: a checkpoint there, tinker://…, to start from; null: new adapters",
+    ),
+
     // The optimizer
     learning_rate: note(positive.default(5e-6), "peak learning rate", { design: 5e-6, trl: 1e-6 }),
     lr_scheduler_type: note(

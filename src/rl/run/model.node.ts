@@ -5,10 +5,11 @@ import { resolve } from "node:path";
 import { UsageError } from "../../errors.ts";
 import { rulesOf } from "../../gym/env/index.ts";
 import { checkRoom } from "../../gym/players/index.ts";
-import type { LoadedModel, ThreadEngineOptions } from "../../lm/engine/index.node.ts";
+import type { LoadedModel, LoadRemoteOptions, ThreadEngineOptions } from "../../lm/engine/index.node.ts";
 import { windowOf } from "../../lm/model/parameters.ts";
+import { modulesOf } from "../config/remote.ts";
 import type { GRPOConfig } from "../config.ts";
-import { loadTrainableModel } from "../load.node.ts";
+import { loadRemoteModel, loadTrainableModel } from "../load.node.ts";
 import { memoryOptionsOf } from "./plan.ts";
 
 /** The engine options that a config implies. */
@@ -26,12 +27,25 @@ export function engineOptions(config: GRPOConfig): ThreadEngineOptions {
   };
 }
 
+/** The remote engine that a config names. */
+function remoteOptions(config: GRPOConfig, url: string): LoadRemoteOptions {
+  const { base_model, engine_checkpoint, lora_r: rank, seed } = config;
+  return {
+    url,
+    lora: { rank, seed, ...modulesOf(config) },
+    ...(base_model !== null && { baseModel: base_model }),
+    ...(engine_checkpoint !== null && { checkpoint: engine_checkpoint }),
+  };
+}
+
 /**
  * Loads a model to train. Every stage loads it with what GRPO needs (the KL term's reference too), so that a model too
  * large for the memory is refused before the first stage.
  */
 export async function loadForTraining(nameOrFolder: string, config: GRPOConfig): Promise<LoadedModel> {
-  const model = await loadTrainableModel(nameOrFolder, engineOptions(config));
+  const model = await (config.engine === null
+    ? loadTrainableModel(nameOrFolder, engineOptions(config))
+    : loadRemoteModel(nameOrFolder, remoteOptions(config, config.engine)));
   try {
     checkWindow(config, model);
   } catch (error) {

@@ -7,9 +7,10 @@ import { messageOf, UsageError } from "../../../errors.ts";
 import { DEFAULT_RULES, rulesOf } from "../../../gym/env/index.ts";
 import type { PromptChoice } from "../../../gym/players/index.ts";
 import { loadSqlite } from "../../../gym/sql/index.ts";
-import { type LoadedModel, loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
+import { connectRemoteModel, type LoadedModel, loadModelAndTokenizer } from "../../../lm/engine/index.node.ts";
 import type { Datum } from "../../../lm/engine/index.ts";
 import { LORA_MODULES, type LoraModule } from "../../../lm/model/lora.ts";
+import { modulesOf } from "../../../rl/config/remote.ts";
 import {
   demonstrations,
   encodeTranscript,
@@ -29,11 +30,12 @@ import { makeModel } from "../../../rl/sft/recipe.node.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "../options/device.ts";
 import { type PromptFlags, promptOption, shotsOption } from "../options/prompt.ts";
 import { listOf } from "../options/questions.ts";
+import { addRemoteOptions, type RemoteFlags, remoteOptions } from "../options/remote.ts";
 import { interruptedCode, interruptSignal } from "../terminal/interrupt.ts";
 import { surviveLostOutput } from "../terminal/lost-output.ts";
 import { countFromOne, drawTable, formatNumber, type Output, output, wholeNumber } from "../terminal/output.ts";
 
-interface Options extends DeviceFlags, Pick<PromptFlags, "prompt" | "shots"> {
+interface Options extends DeviceFlags, RemoteFlags, Pick<PromptFlags, "prompt" | "shots"> {
   readonly model?: string;
   readonly recipe?: string;
   readonly out: string;
@@ -95,7 +97,7 @@ export function sftCommand(): Command {
       wholeNumber("--workers"),
     )
     .option("--json", "print one JSON object");
-  return addDeviceOptions(command).action(run);
+  return addDeviceOptions(addRemoteOptions(command)).action(run);
 }
 
 async function run(options: Options): Promise<void> {
@@ -160,10 +162,15 @@ async function fineTune(options: Options & { readonly model: string }, out: Outp
   const mixture = read && { ...read, prompt, shots };
   const transcripts = options.transcripts === undefined ? [] : readTranscripts(options.transcripts, { prompt, shots });
   const { usePeft = false, loraR: r, loraAlpha: alpha, loraTargetModules: targets, seed } = options;
-  const model = await loadModelAndTokenizer(options.model, {
-    ...deviceOptions(options),
-    ...(usePeft && { lora: { r, alpha, seed, ...(targets && { targets }) } }),
-  });
+  const model = await (options.engine === undefined
+    ? loadModelAndTokenizer(options.model, {
+        ...deviceOptions(options),
+        ...(usePeft && { lora: { r, alpha, seed, ...(targets && { targets }) } }),
+      })
+    : connectRemoteModel(options.model, {
+        ...remoteOptions(options, options.engine),
+        lora: { rank: r, seed, ...modulesOf({ lora_target_modules: targets ?? null }) },
+      }));
   const made =
     mixture && options.workers
       ? threadedDemonstrations(model.folder, { threads: options.workers, mixtureOf: () => mixture })
@@ -195,10 +202,14 @@ async function fineTune(options: Options & { readonly model: string }, out: Outp
         );
       },
     });
-    if (usePeft) await model.engine.saveAdapter(options.out, baseName(model.folder));
+    const { engine } = model;
+    const checkpoint = "remote" in engine ? await engine.remote.saveCheckpoint("sft") : undefined;
+    if (checkpoint !== undefined) out.line(`saved on the server: ${checkpoint}`);
+    if (usePeft || checkpoint !== undefined) await model.engine.saveAdapter(options.out, baseName(model.folder));
     else await model.engine.saveModel(options.out);
     writeModelMetadata(options.out, { prompt, shots }, mixture ? rulesOf(mixture) : DEFAULT_RULES);
-    told(report, (performance.now() - start) / 1000, { model: options.model, out: options.out }, out);
+    const names = { model: options.model, out: options.out, ...(checkpoint !== undefined && { checkpoint }) };
+    told(report, (performance.now() - start) / 1000, names, out);
     if (report.interrupted) process.exitCode = interruptedCode(signal);
   } finally {
     await model.engine.close();

@@ -69,6 +69,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   loss_type: "Loss:",
   self_taught_rounds: "Self-taught rounds:",
   use_peft: "LoRA:",
+  engine: "Remote engine:",
   learning_rate: "Optimizer:",
   logging_steps: "Logging, evaluation and checkpoints:",
   device: "Device and threads:",

@@ -188,6 +188,8 @@ function serverLines({ name, url, tasks, action_template, observation_field }: S
 
 function modelLine({ engine }: LoadedModel, name: string, { model_name }: GRPOConfig): string {
   const { parameters, trained, variant, threads } = engine.facts;
+  if (engine.facts.device === "remote")
+    return `${printable(model_name)}: ${formatNumber(parameters)} parameters, adapters learned by ${printable(variant)}`;
   const learned = trained === parameters ? "" : `, ${formatNumber(trained)} learned in adapters`;
   const from = name === model_name ? "" : ` (${basename(name)})`;
   return `${printable(model_name)}${from}: ${formatNumber(parameters)} parameters${learned}, ${variant}, ${threads} threads`;

@@ -18,8 +18,9 @@ import { addAlias } from "./alias.ts";
 import { MODEL_SOURCES } from "./common.ts";
 import { addDeviceOptions, type DeviceFlags, deviceOptions } from "./device.ts";
 import { addPromptOptions, type PromptFlags, promptChoice } from "./prompt.ts";
+import { addRemoteOptions, type RemoteFlags, remoteOptions } from "./remote.ts";
 
-export interface PlayerFlags extends DeviceFlags, PromptFlags {
+export interface PlayerFlags extends DeviceFlags, PromptFlags, RemoteFlags {
   readonly baseUrl?: string;
   readonly model?: string;
   readonly apiKeyEnv: string;
@@ -97,15 +98,15 @@ async function model(flags: PlayerFlags): Promise<LoadedPlayer> {
     });
   }
   // Imported here: the other players need no engine.
-  const { loadModelAndTokenizer } = await import("../../../lm/engine/index.node.ts");
+  const { connectRemoteModel, loadModelAndTokenizer } = await import("../../../lm/engine/index.node.ts");
   const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
   const folder = await resolveModel(flags.model);
   const use = readModelMetadata(folder);
   const prompt = promptChoice(flags, use?.prompt ?? { prompt: "compact" });
-  const { engine, tokenizer, turns, config } = await loadModelAndTokenizer(flags.model, {
-    ...deviceOptions(flags),
-    trains: false,
-  });
+  const { engine, tokenizer, turns, config } =
+    flags.engine === undefined
+      ? await loadModelAndTokenizer(flags.model, { ...deviceOptions(flags), trains: false })
+      : await connectRemoteModel(flags.model, remoteOptions(flags, flags.engine));
   try {
     const { temperature, topP: top_p } = flags;
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
@@ -169,6 +170,7 @@ export function addPlayerOptions(command: Command): Command {
       `model: context length, the turn included (default: ${CONTEXT_TOKENS}, with examples ${CONTEXT_WITH_EXAMPLES})`,
       countFromOne("--max-context-tokens"),
     );
+  addRemoteOptions(command);
   return addDeviceOptions(addAlias(command, "--max-tokens", "--max-new-tokens"));
 }
 
