@@ -83,6 +83,14 @@ const ROWS = [
     env: { LITELLM_LOCAL_MODEL_COST_MAP: "True" }, // else it is downloaded when the package is imported
   },
   {
+    client: "tinker",
+    requirements: "test/clients/tinker.txt",
+    checks:
+      "on `serve --tinker`: cross-entropy and policy losses, 32 samples at once, a state saved and continued, a saved adapter sampled",
+    command: [...VITEST, "test/public/tinker-stock.slow.test.ts"],
+    env: { SQLENV_TINKER_PYTHON: "{python}", SQLENV_TEST_NEEDS: "tinker" },
+  },
+  {
     client: "wheel",
     package: "sqlenv", // the command builds and installs it
     requirements: "test/clients/verifiers.txt",

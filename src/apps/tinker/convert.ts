@@ -31,6 +31,7 @@ export function passOf(data: readonly WireDatum[], loss_fn: string, config: Conf
     if (trainedOnly) return { batch, options: { loss: { type: "cross_entropy" }, totals } };
     return { batch, options: { loss: policy({ loss_type: "cispo", epsilon_high: 1 }), totals } };
   }
+  const loss = lossOf(loss_fn, config);
   const batch = data.map((datum, i) => {
     const { tokens, input } = contextOf(datum, i);
     const [advantage, old_logp, given] = [input("advantages"), input("logprobs"), input("weights")];
@@ -39,7 +40,7 @@ export function passOf(data: readonly WireDatum[], loss_fn: string, config: Conf
     const weights = given ?? tokens.map((_, at) => (used(at) ? 1 : 0));
     return { tokens, weights, advantage, old_logp };
   });
-  return { batch, options: { loss: lossOf(loss_fn, config), totals } };
+  return { batch, options: { loss, totals } };
 }
 
 /** The answer to forward_backward and forward. */

@@ -32,6 +32,7 @@ import {
   saveForSamplerSchema,
   saveWeightsSchema,
   sessionSchema,
+  weightsInfoSchema,
 } from "./schemas.ts";
 import type { BaseModel, Service } from "./service.ts";
 
@@ -122,7 +123,7 @@ export function routes(options: RouteOptions): Hono<Env>["fetch"] {
   // ---- Training ----
   posted("/create_model", createModelSchema, (body, c) => service.createModel(body, c.get("client")));
   posted("/get_info", modelSchema, ({ model_id }, c) => {
-    const { rank } = service.model(model_id, c.get("client")).model;
+    const { rank } = service.model(model_id, c.get("client")).model.lora;
     const [name] = model.names;
     return {
       type: "get_info",
@@ -156,9 +157,19 @@ export function routes(options: RouteOptions): Hono<Env>["fetch"] {
   );
   posted("/optim_step", optimStepSchema, (body, c) => ordered(body, c, (at) => at.model.optimStep(body.adam_params)));
   posted("/save_weights", saveWeightsSchema, (body, c) => ordered(body, c, (at) => at.model.saveWeights(body.path)));
-  posted("/load_weights", loadWeightsSchema, (body, c) => {
-    const dir = service.folderOf(body.path, "weights");
-    return ordered(body, c, (at) => at.model.loadWeights(dir, body.optimizer));
+  posted("/load_weights", loadWeightsSchema, ({ model_id, seq_id, session_id, model_seq_id, path, optimizer }, c) => {
+    if (session_id) {
+      const session = service.session(session_id, c.get("client"));
+      return service.createFromCheckpoint(session, model_seq_id ?? 0, path, optimizer);
+    }
+    if (!model_id) throw new Problem(422, "give a model_id, or a session_id for a new model");
+    const dir = service.folderOf(path, "weights");
+    return ordered({ model_id, seq_id }, c, (at) => at.model.loadWeights(dir, optimizer));
+  });
+  posted("/weights_info", weightsInfoSchema, ({ tinker_path }) => {
+    const { rank, train_attn, train_mlp } = service.loraOf(tinker_path);
+    const [base_model] = model.names;
+    return { base_model, is_lora: true, lora_rank: rank, train_attn, train_mlp, train_unembed: false };
   });
   posted("/save_weights_for_sampler", saveForSamplerSchema, (body, c) => {
     const { path, sampling_session_seq_id } = body;
@@ -195,6 +206,14 @@ export function routes(options: RouteOptions): Hono<Env>["fetch"] {
     const path = body.model_path ?? null;
     const sampling_session_id = service.openSavedSampler(session, path, body.sampling_session_seq_id);
     return { type: "create_sampling_session", sampling_session_id };
+  });
+  app.get("/samplers/:id", (c) => {
+    const sampler_id = c.req.param("id");
+    return c.json({
+      sampler_id,
+      base_model: model.names[0],
+      model_path: service.samplerPath(sampler_id, c.get("client")),
+    });
   });
   posted("/asample", sampleSchema, (body, c) => service.sample(body, c.get("client")));
 

@@ -11,16 +11,18 @@ export const sessionSchema = z.looseObject({ session_id: z.string() });
 export const modelSchema = z.looseObject({ model_id: z.string() });
 export const futureSchema = z.looseObject({ request_id: z.string() });
 
+export const loraConfigSchema = z.looseObject({
+  rank: z.int().min(1).max(512),
+  seed: z.int().nullish(),
+  train_attn: z.boolean().default(true),
+  train_mlp: z.boolean().default(true),
+});
+
 export const createModelSchema = z.looseObject({
   session_id: z.string(),
   model_seq_id: count.default(0),
   base_model: z.string(),
-  lora_config: z.looseObject({
-    rank: z.int().min(1).max(512),
-    seed: z.int().nullish(),
-    train_attn: z.boolean().default(true),
-    train_mlp: z.boolean().default(true),
-  }),
+  lora_config: loraConfigSchema,
 });
 
 export const optimStepSchema = z.looseObject({
@@ -45,12 +47,16 @@ export const saveForSamplerSchema = z.looseObject({
   sampling_session_seq_id: count.nullish(),
 });
 
+/** Into a model, as its first request, or, with a session, into a new model. */
 export const loadWeightsSchema = z.looseObject({
-  model_id: z.string(),
+  model_id: z.string().nullish(),
   seq_id: count.nullish(),
+  session_id: z.string().nullish(),
+  model_seq_id: count.nullish(),
   path: z.string(),
   optimizer: z.boolean().default(true),
 });
+export const weightsInfoSchema = z.looseObject({ tinker_path: z.string() });
 
 export const samplingSessionSchema = z.looseObject({
   session_id: z.string(),
@@ -85,5 +91,6 @@ export const sampleSchema = z.looseObject({
 });
 
 export type SampleBody = z.output<typeof sampleSchema>;
+export type LoraConfig = z.output<typeof loraConfigSchema>;
 export type CreateModelBody = z.output<typeof createModelSchema>;
 export type AdamBody = z.output<typeof optimStepSchema>["adam_params"];

@@ -11,8 +11,8 @@ import type { Log } from "../openenv/log.ts";
 import { Futures, type Result } from "./futures.ts";
 import { Problem } from "./problem.ts";
 import { sampleAll } from "./sample.ts";
-import type { CreateModelBody, SampleBody } from "./schemas.ts";
-import { TrainingModel, unloaded } from "./training-model.ts";
+import { type CreateModelBody, type LoraConfig, loraConfigSchema, type SampleBody } from "./schemas.ts";
+import { folderName, LORA_FILE, TrainingModel, unloaded } from "./training-model.ts";
 
 /** LoRA's alpha: the API has none, and this is the hosted service's. */
 export const LORA_ALPHA = 32;
@@ -64,6 +64,8 @@ type Source = { readonly model: TrainingModel; readonly version: number } | { re
 interface SamplingSession {
   readonly session: Session;
   readonly source: Source;
+  /** The saved adapter's, if it has one. */
+  readonly path: string | null;
   /** Key of the random numbers of requests without a seed. */
   readonly key: readonly (string | number)[];
 }
@@ -128,32 +130,52 @@ export class Service {
   createModel({ session_id, model_seq_id, base_model, lora_config }: CreateModelBody, client: string) {
     const session = this.session(session_id, client);
     this.#checkName(base_model);
-    const { rank, seed, train_attn, train_mlp } = lora_config;
-    if (!train_attn && !train_mlp)
-      throw new Problem(400, "train_attn or train_mlp must be true: only these are trained");
-    const id = `model-${randomUUID()}`;
-    const { model, maxModels, log, checkpoints } = this.#options;
     const request_id = session.futures.start(`create ${model_seq_id}`, async () => {
-      if (this.#models >= maxModels) throw new Problem(429, `${maxModels} models are in training: unload one first`);
-      this.#models++;
-      try {
-        const targets = train_attn && train_mlp ? {} : { targets: train_attn ? ATTENTION : MLP };
-        const lora = { r: rank, alpha: LORA_ALPHA, seed: seed ?? 0, ...targets };
-        const engine = await model.start({ lora });
-        const made = new TrainingModel({ id, rank, engine, base: model.base, folder: checkpoints });
-        if (!this.#sessions.has(session.id)) {
-          await engine.close();
-          throw unloaded(id);
-        }
-        session.models.set(id, made);
-        log("info", "model_created", { model: id, rank });
-        return { json: { model_id: id, type: "create_model" } };
-      } catch (error) {
-        this.#models--;
-        throw error;
-      }
+      const { id } = await this.#startModel(session, model_seq_id, lora_config);
+      return { json: { model_id: id, type: "create_model" } };
     });
     return { request_id };
+  }
+
+  /** Creates a model with a checkpoint's adapters, weights and, if asked for, optimizer state. */
+  createFromCheckpoint(session: Session, model_seq_id: number, path: string, optimizer: boolean) {
+    const dir = this.folderOf(path, "weights");
+    const request_id = session.futures.start(`create ${model_seq_id}`, async () => {
+      const model = await this.#startModel(session, model_seq_id, this.loraOf(path));
+      return { json: { ...(await model.loadWeights(dir, optimizer)).json, model_id: model.id, path } };
+    });
+    return { request_id };
+  }
+
+  /** The adapters of a checkpoint. */
+  loraOf(path: string): LoraConfig {
+    const dir = this.folderOf(path, "weights");
+    return loraConfigSchema.parse(JSON.parse(readFileSync(join(dir, LORA_FILE), "utf8")));
+  }
+
+  async #startModel(session: Session, model_seq_id: number, lora: LoraConfig): Promise<TrainingModel> {
+    const { rank, seed, train_attn, train_mlp } = lora;
+    if (!train_attn && !train_mlp)
+      throw new Problem(400, "train_attn or train_mlp must be true: only these are trained");
+    const id = `${session.id}:train:${model_seq_id}`; // clients rely on this form
+    const { model, maxModels, log, checkpoints } = this.#options;
+    if (this.#models >= maxModels) throw new Problem(429, `${maxModels} models are in training: unload one first`);
+    this.#models++;
+    try {
+      const targets = train_attn && train_mlp ? {} : { targets: train_attn ? ATTENTION : MLP };
+      const engine = await model.start({ lora: { r: rank, alpha: LORA_ALPHA, seed: seed ?? 0, ...targets } });
+      if (!this.#sessions.has(session.id)) {
+        await engine.close();
+        throw unloaded(id);
+      }
+      const made = new TrainingModel({ id, lora, engine, base: model.base, folder: checkpoints });
+      session.models.set(id, made);
+      log("info", "model_created", { model: id, rank });
+      return made;
+    } catch (error) {
+      this.#models--;
+      throw error;
+    }
   }
 
   async unloadModel(id: string, client: string): Promise<Result> {
@@ -165,13 +187,20 @@ export class Service {
   /** Opens a sampling session of a model's current weights; it ends when they change. */
   openSampler(session: Session, model: TrainingModel, sequence: number): string {
     const { version } = model;
-    return this.#addSampler(session, { model, version }, ["tinker", version, sequence]);
+    return this.#addSampler({ session, source: { model, version }, path: null, key: ["tinker", version, sequence] });
   }
 
   /** Opens a sampling session of the base model, or of a saved adapter. */
   openSavedSampler(session: Session, path: string | null, sequence: number): string {
     const adapter = path === null ? null : this.folderOf(path, "sampler_weights");
-    return this.#addSampler(session, { adapter }, ["tinker", path ?? "base", sequence]);
+    return this.#addSampler({ session, source: { adapter }, path, key: ["tinker", path ?? "base", sequence] });
+  }
+
+  /** What a sampling session samples from: the path of a saved adapter, or null. */
+  samplerPath(id: string, client: string): string | null {
+    const sampler = this.#samplers.get(id);
+    if (sampler?.session.client !== client) throw new Problem(404, `no sampling session ${id}: it has ended`);
+    return sampler.path;
   }
 
   /** Samples; the reply comes at once, and the samples as a future. */
@@ -203,9 +232,9 @@ export class Service {
 
   /** The folder of a checkpoint, `tinker://MODEL/KIND/NAME`. */
   folderOf(path: string, kind: string): string {
-    const [, model, given, name] = /^tinker:\/\/([\w-]+)\/(weights|sampler_weights)\/([\w-][\w.-]*)$/.exec(path) ?? [];
+    const [, model, given, name] = /^tinker:\/\/([\w:-]+)\/(weights|sampler_weights)\/([\w-][\w.-]*)$/.exec(path) ?? [];
     if (!model || !name) throw new Problem(400, `no path of a checkpoint: ${path}`);
-    const dir = join(this.#options.checkpoints, model, given!, name);
+    const dir = join(this.#options.checkpoints, folderName(model), given!, name);
     if (given !== kind || !existsSync(dir)) throw new Problem(404, `no checkpoint ${path} to use as ${kind}`);
     return dir;
   }
@@ -244,12 +273,12 @@ export class Service {
     const session = [...this.#sessions.values()].find((one) => one.client === client);
     if (!session) throw new Problem(404, "create a session first");
     const adapter = path === null ? null : this.folderOf(path, "sampler_weights");
-    return { session, source: { adapter }, key: ["tinker", path ?? "base"] };
+    return { session, source: { adapter }, path, key: ["tinker", path ?? "base"] };
   }
 
-  #addSampler(session: Session, source: Source, key: SamplingSession["key"]): string {
+  #addSampler(sampler: SamplingSession): string {
     const id = `sampler-${randomUUID()}`;
-    this.#samplers.set(id, { session, source, key });
+    this.#samplers.set(id, sampler);
     return id;
   }
 

@@ -2,18 +2,26 @@
 //
 // Requests may arrive in any order: one waits for those with lower numbers. Samples run between them; the weights change
 // only when no sample is running.
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelEngine } from "../../lm/engine/index.node.ts";
 import { encodePassOutput, type ForwardBackwardRequest } from "../../lm/engine/remote/messages.ts";
 import { outputOf, passOf } from "./convert.ts";
 import type { Result } from "./futures.ts";
 import { Problem } from "./problem.ts";
-import type { AdamBody } from "./schemas.ts";
+import type { AdamBody, LoraConfig } from "./schemas.ts";
 
 interface Job {
   readonly run: () => Promise<Result>;
   readonly resolve: (result: Promise<Result>) => void;
+}
+
+/** The adapters of a checkpoint, beside the engine's files. */
+export const LORA_FILE = "lora.json";
+
+/** A model's folder: ids have colons, which not every file system takes. */
+export function folderName(model_id: string): string {
+  return model_id.replaceAll(":", "-");
 }
 
 /** Requests that may wait for one with a lower number. */
@@ -21,7 +29,7 @@ const MAX_HELD = 4_096;
 
 export interface TrainingModelOptions {
   readonly id: string;
-  readonly rank: number;
+  readonly lora: LoraConfig;
   readonly engine: ModelEngine;
   /** The base model as an adapter's config names it. */
   readonly base: string;
@@ -31,7 +39,7 @@ export interface TrainingModelOptions {
 
 export class TrainingModel {
   readonly id: string;
-  readonly rank: number;
+  readonly lora: LoraConfig;
   readonly engine: ModelEngine;
   readonly folder: string;
   readonly #base: string;
@@ -43,11 +51,11 @@ export class TrainingModel {
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  constructor({ id, rank, engine, base, folder }: TrainingModelOptions) {
+  constructor({ id, lora, engine, base, folder }: TrainingModelOptions) {
     this.id = id;
-    this.rank = rank;
+    this.lora = lora;
     this.engine = engine;
-    this.folder = join(folder, id);
+    this.folder = join(folder, folderName(id));
     this.#base = base;
   }
 
@@ -99,6 +107,7 @@ export class TrainingModel {
   async saveWeights(name: string): Promise<Result> {
     const dir = this.#newFolder("weights", name);
     await this.engine.saveState(dir);
+    writeFileSync(join(dir, LORA_FILE), `${JSON.stringify(this.lora)}\n`);
     return { json: { type: "save_weights", path: `tinker://${this.id}/weights/${name}` } };
   }
 
