@@ -14,7 +14,7 @@ import {
 import type { Access, Caller, Refusal } from "../openenv/access.ts";
 import type { Proxies } from "../openenv/client-address.ts";
 import type { HeldBytes } from "../openenv/held-bytes.ts";
-import { LlmError } from "../openenv/llm/error.ts";
+import { LlmError } from "../../lm/chat/openai/error.ts";
 import type { Log } from "../openenv/log.ts";
 import type { RateLimit } from "../openenv/rate-limit.ts";
 import { withBytes } from "../openenv/request-body.ts";
