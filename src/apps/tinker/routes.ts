@@ -4,6 +4,7 @@ import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { z } from "zod";
 import { messageOf } from "../../errors.ts";
+import { LlmError } from "../../lm/chat/openai/error.ts";
 import {
   decodeForwardBackward,
   type ForwardBackwardRequest,
@@ -14,7 +15,6 @@ import {
 import type { Access, Caller, Refusal } from "../openenv/access.ts";
 import type { Proxies } from "../openenv/client-address.ts";
 import type { HeldBytes } from "../openenv/held-bytes.ts";
-import { LlmError } from "../../lm/chat/openai/error.ts";
 import type { Log } from "../openenv/log.ts";
 import type { RateLimit } from "../openenv/rate-limit.ts";
 import { withBytes } from "../openenv/request-body.ts";
