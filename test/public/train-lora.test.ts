@@ -158,6 +158,7 @@ describe.runIf(QUICK)("the same training from code", () => {
       // With sync_ref_model, which LoRA has no use for, and with use_adaptive_entropy (trainer tests).
       ...["ref_model_mixup_alpha", "ref_model_sync_steps"],
       ...["entropy_coef_delta", "entropy_coef_min", "entropy_coef_max"],
+      ...["base_model", "engine_checkpoint"], // of a remote engine (remote-engine.test.ts)
       "invalid_action_reward", // in the environment of a server (train-openenv.test.ts)
     ];
     const left = Object.keys(library.resolveConfig()).filter((key) => !read.has(key));
