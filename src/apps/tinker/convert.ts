@@ -23,21 +23,23 @@ export function passOf(data: readonly WireDatum[], loss_fn: string, config: Conf
   if (loss_fn === "cross_entropy") {
     noneOf(config, loss_fn, []);
     const batch = data.map((datum, i) => {
-      const { tokens, input } = contextOf(datum, i);
+      const { tokens, isNext, input } = contextOf(datum, i, "weights");
       const weights = input("weights") ?? tokens.map((_, at) => (at === 0 ? 0 : 1));
       // With all log-probs, the weight is the factor of a policy loss without a ratio, −A · log π.
-      return trainedOnly ? { tokens, weights } : { tokens, weights: tokens.map(() => 1), advantage: weights };
+      return trainedOnly
+        ? { tokens, weights }
+        : { tokens, weights: tokens.map((_, at) => (isNext(at) ? 1 : 0)), advantage: weights };
     });
     if (trainedOnly) return { batch, options: { loss: { type: "cross_entropy" }, totals } };
     return { batch, options: { loss: policy({ loss_type: "cispo", epsilon_high: 1 }), totals } };
   }
   const loss = lossOf(loss_fn, config);
   const batch = data.map((datum, i) => {
-    const { tokens, input } = contextOf(datum, i);
+    const { tokens, isNext, input } = contextOf(datum, i, "advantages");
     const [advantage, old_logp, given] = [input("advantages"), input("logprobs"), input("weights")];
     if (!advantage || !old_logp) throw new Problem(400, `datum ${i}: ${loss_fn} needs advantages and logprobs`);
     const used = (at: number) => !trainedOnly || advantage[at] !== 0 || old_logp[at] !== 0;
-    const weights = given ?? tokens.map((_, at) => (used(at) ? 1 : 0));
+    const weights = given ?? tokens.map((_, at) => (isNext(at) && used(at) ? 1 : 0));
     return { tokens, weights, advantage, old_logp };
   });
   return { batch, options: { loss, totals } };
@@ -88,16 +90,25 @@ function noneOf(config: Config, loss_fn: string, known: readonly string[]): void
     );
 }
 
-/** The whole context of a datum, and its inputs by position of the context's tokens. */
-function contextOf({ model_input, loss_fn_inputs }: WireDatum, index: number) {
+interface Context {
+  readonly tokens: number[];
+  /** Whether the target at a position of `tokens` is that token: some clients fill in 0 where they do not train. */
+  readonly isNext: (at: number) => boolean;
+  /** An input by position of `tokens`. */
+  readonly input: (name: string) => number[] | undefined;
+}
+
+/** The whole context of a datum. Targets other than the next token are refused where they count. */
+function contextOf(
+  { model_input, loss_fn_inputs }: WireDatum,
+  index: number,
+  counts: "weights" | "advantages",
+): Context {
   const inputs = model_input.chunks.flatMap(({ tokens }) => tokens);
   const targets = loss_fn_inputs.target_tokens?.data;
   if (!targets) throw new Problem(400, `datum ${index}: target_tokens is missing`);
   if (targets.length !== inputs.length)
     throw new Problem(400, `datum ${index}: ${inputs.length} input tokens but ${targets.length} target_tokens`);
-  const shifted = inputs.findIndex((token, i) => i > 0 && token !== targets[i - 1]);
-  if (shifted > 0)
-    throw new Problem(400, `datum ${index}: target_tokens must be the next input token; token ${shifted - 1} is not`);
   if (inputs.length === 0) throw new Problem(400, `datum ${index}: no tokens`);
   const input = (name: string): number[] | undefined => {
     const values = loss_fn_inputs[name]?.data;
@@ -105,5 +116,14 @@ function contextOf({ model_input, loss_fn_inputs }: WireDatum, index: number) {
       throw new Problem(400, `datum ${index}: ${values.length} ${name} for ${targets.length} target_tokens`);
     return values && [0, ...values];
   };
-  return { tokens: [...inputs, targets.at(-1)!], input };
+  const tokens = [...inputs, targets.at(-1)!];
+  const isNext = (at: number) => at === 0 || tokens[at] === targets[at - 1];
+  const used = input(counts);
+  const other = tokens.findIndex((_, at) => !isNext(at) && used?.[at] !== 0);
+  if (other > 0)
+    throw new Problem(
+      400,
+      `datum ${index}: target_tokens must be the next input token where ${counts} are not 0; token ${other - 1} is not`,
+    );
+  return { tokens, isNext, input };
 }
