@@ -210,3 +210,65 @@ describe("an error says what happened and what to do", () => {
     await next.close();
   });
 });
+
+describe("the server", () => {
+  const post = async (path: string, body: object, headers = {}) => {
+    const response = await fetch(`${server.url}/api/v1/${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  const result = async ({ body: { request_id } }: Awaited<ReturnType<typeof post>>) => {
+    for (;;) {
+      const { body } = await post("retrieve_future", { request_id });
+      if (body.type !== "try_again") return body;
+    }
+  };
+
+  test("runs requests in the order of their numbers, and each once", async () => {
+    const { session_id } = (await post("create_session", { tags: [] })).body;
+    const lora_config = { rank: 4, seed: 7 };
+    const { model_id } = await result(await post("create_model", { session_id, base_model: "model", lora_config }));
+    const step = await post("optim_step", { model_id, seq_id: 2, adam_params: { learning_rate: 0.1 } });
+    expect((await post("retrieve_future", { request_id: step.body.request_id })).body.type).toBe("try_again");
+    const tensor = (values: number[], dtype: string) => ({ data: values, dtype, shape: [values.length] });
+    const datum = {
+      model_input: {
+        chunks: [
+          { type: "encoded_text", tokens: [5, 9] },
+          { type: "encoded_text", tokens: [2] },
+        ],
+      },
+      loss_fn_inputs: { target_tokens: tensor([9, 2, 7], "int64"), weights: tensor([0, 1, 1], "float32") },
+    };
+    const pass = { model_id, seq_id: 1, forward_backward_input: { data: [datum], loss_fn: "cross_entropy" } };
+    const first = await post("forward_backward", pass);
+    expect((await post("forward_backward", pass)).body).toEqual(first.body);
+    expect(await result(first)).toMatchObject({ loss_fn_outputs: [{ logprobs: { shape: [3] } }] });
+    expect(await result(step)).toMatchObject({ metrics: { step: 1, skipped: 0, grad_norm: expect.any(Number) } });
+    const late = await post("optim_step", { model_id, seq_id: 0, adam_params: {} });
+    expect(await result(late)).toMatchObject({ error: "seq_id 0 has been used; next is 3", category: "user" });
+    expect(await post(`sessions/${session_id}/finish`, {})).toMatchObject({ status: 200 });
+    expect(await post("get_info", { model_id })).toMatchObject({ status: 404 });
+  });
+
+  test("refuses what it does not serve, and clients without a key", async () => {
+    const guarded = await startTinkerServer(model, { port: 0, apiKeys: ["secret"], maxModels: 1 });
+    await expect(loadRemoteModel(folder, { url: guarded.url })).rejects.toThrow("HTTP 401");
+    const { engine } = await loadRemoteModel(folder, { url: guarded.url, apiKey: "secret" });
+    await expect(engine.sample({ ...ask, max_new_tokens: 4_000 })).rejects.toThrow("the model's context 1024");
+    await engine.close();
+    await guarded.close();
+    expect(await post("create_session", { tags: [] }, { origin: "http://evil.example" })).toMatchObject({
+      status: 403,
+    });
+    expect(
+      await post("asample", { prompt: { chunks: [] }, sampling_params: {}, topk_prompt_logprobs: 3 }),
+    ).toMatchObject({
+      status: 422,
+      body: { detail: "topk_prompt_logprobs: top-k log-probs of the prompt are not served here" },
+    });
+  });
+});
