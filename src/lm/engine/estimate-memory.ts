@@ -3,7 +3,7 @@
 
 import { OOMError } from "../../errors.ts";
 import type { Precision } from "../devices/cuda/device.ts";
-import { roundedSize } from "../devices/cuda/pool.ts";
+import { roundedSize } from "../devices/pool.ts";
 import { CPU_CHUNK_LOGITS, CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE } from "../devices/lm-head.ts";
 import { type ModelConfig, parameterCount } from "../model/config.ts";
 import { KNOWN_MODELS } from "../model/formats/known.ts";

@@ -17,6 +17,7 @@ import type {
   SampleArgs,
 } from "../device-args.ts";
 import { CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE, LmHead } from "../lm-head.ts";
+import { Pool } from "../pool.ts";
 import { at, f32, i32, matrix, NULL, normThreads, rotaryCut, scalesOf, vectorsOf } from "./arguments.node.ts";
 import { bf16ToFloats, floatsToBf16 } from "./bf16.ts";
 import type { Blas, Matrix } from "./blas.node.ts";
@@ -33,7 +34,6 @@ import { ROW_THREADS } from "./kernels/rows.ts";
 import type { SkinnyEnd } from "./kernels/skinny-matmul.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
 import { matmulLaunch } from "./matmul.ts";
-import { Pool } from "./pool.ts";
 import { sample, sampleScratchLength } from "./sample.ts";
 import { Staging } from "./staging.node.ts";
 import { WeightCopies } from "./weight-copies.ts";

@@ -2,6 +2,7 @@
 // decoding.
 import type { Buffer, Decoding, Dtype, HeadShape, TokenLayout } from "../device.ts";
 import type { AttentionArgs, AttentionBackwardArgs } from "../device-args.ts";
+import type { Pool } from "../pool.ts";
 import {
   type AttentionKernels,
   type AttentionPlan,
@@ -19,7 +20,6 @@ import {
 } from "./attention.ts";
 import type { CudaDevice } from "./device.ts";
 import type { KernelArg, KernelSource, Launch } from "./launch.ts";
-import type { Pool } from "./pool.ts";
 import { fillSharing, sharingLength } from "./prefix-sharing.ts";
 
 /** Number of counters for decode attention; launches that need more use another kernel. */

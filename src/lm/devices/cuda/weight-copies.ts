@@ -1,6 +1,6 @@
 // bf16 copies of f32 parameters, one per allocation, refreshed when first needed after a change.
 import type { Buffer } from "../device.ts";
-import type { Pool } from "./pool.ts";
+import type { Pool } from "../pool.ts";
 
 interface Copy {
   readonly from: number;

@@ -1,7 +1,7 @@
 // Pool of device memory: freed blocks are kept for reuse, since the driver's own allocation waits for the whole GPU.
 // All work is on one stream, so a block can be reused at once. Sizes are rounded up to eighths of a power of two, so
 // that similar ones match.
-import { OOMError } from "../../../errors.ts";
+import { OOMError } from "../../errors.ts";
 
 /** Where the pool gets its memory. */
 export interface MemorySource {

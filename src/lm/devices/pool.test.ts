@@ -1,7 +1,7 @@
 // Tests the pool of device memory: reuse, accounting, and running out of memory.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { OOMError } from "../../../errors.ts";
+import { OOMError } from "../../errors.ts";
 import { type MemorySource, Pool } from "./pool.ts";
 
 /** A GPU with a given number of bytes. */
