@@ -3,8 +3,8 @@
 
 import { OOMError } from "../../errors.ts";
 import type { Precision } from "../devices/cuda/device.ts";
-import { roundedSize } from "../devices/pool.ts";
 import { CPU_CHUNK_LOGITS, CUDA_CHUNK_SHARE, CUDA_SAVED_SHARE } from "../devices/lm-head.ts";
+import { roundedSize } from "../devices/pool.ts";
 import { type ModelConfig, parameterCount } from "../model/config.ts";
 import { KNOWN_MODELS } from "../model/formats/known.ts";
 import { adaptedLength, LORA_MODULES, type LoraSpec, loraLength } from "../model/lora.ts";

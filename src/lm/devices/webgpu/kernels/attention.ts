@@ -220,7 +220,7 @@ fn sees(span: u32, row: i32, index: u32) -> bool {
       .join(" ")}
     let root = rangeRows(first_range(own));
     for (var span = own; span < p.spanCount; span++) {
-      if (rangeRows(first_range(span)) != root) { break; }
+      if (rangeRows(first_range(span)) != root) { continue; } // another tree's
       if (span != own && !sees(span, blockRow, index)) { continue; }
       let first = max(t, u32(spans(4u * span)));
       let end = u32(spans(4u * span)) + u32(spans(4u * span + 1u));
