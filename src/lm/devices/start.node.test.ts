@@ -27,3 +27,7 @@ test("libraries are searched by full path, each once", () => {
     for (const path of paths) expect(path).toMatch(/lib(cuda|nvrtc|cublas)\.so/);
   }
 });
+
+test("WebGPU has no bf16", () => {
+  expect(() => startDevice({ device: "webgpu", precision: "bf16" })).toThrow(/bf16.*fp32/);
+});

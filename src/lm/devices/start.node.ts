@@ -4,15 +4,19 @@ import type { CpuDevice } from "./cpu/device.ts";
 import { createCpu } from "./cpu/start.node.ts";
 import { createCuda } from "./cuda/create.node.ts";
 import type { CudaDevice, Precision } from "./cuda/device.ts";
+import { createWebGpu } from "./webgpu/create.node.ts";
+import type { WebGpuDevice } from "./webgpu/device.ts";
 
-export type DeviceChoice = "auto" | "cpu" | "cuda";
+/** Devices by name. WebGPU is only taken if asked for: docs/decisions/0034-the-webgpu-device.md. */
+export const DEVICE_CHOICES = ["auto", "cpu", "cuda", "webgpu"] as const;
+export type DeviceChoice = (typeof DEVICE_CHOICES)[number];
 
 export interface StartOptions {
   /** "auto": a usable CUDA GPU, else the CPU. @default "auto" */
   readonly device?: DeviceChoice | undefined;
   /** Type of activations on a CUDA GPU. @default bf16 if the GPU supports it */
   readonly precision?: Precision | undefined;
-  /** Maximum bytes of a CUDA GPU's memory to use. @default all of it */
+  /** Maximum bytes of a GPU's memory to use. @default all of it */
   readonly maxGpuMemory?: number | undefined;
   /** Number of CPU threads. */
   readonly threads?: number | undefined;
@@ -20,8 +24,14 @@ export interface StartOptions {
 }
 
 /** Starts a device. */
-export function startDevice(options: StartOptions = {}): CpuDevice | CudaDevice {
+export function startDevice(options: StartOptions = {}): CpuDevice | CudaDevice | WebGpuDevice {
   const { device = "auto", precision, maxGpuMemory: memory, threads, simd } = options;
+  if (device === "webgpu") {
+    if (precision === "bf16") {
+      throw new SqlEnvError("no_bf16", { what: "WebGPU has no bf16", remedy: "omit --precision, or use fp32" });
+    }
+    return createWebGpu(memory === undefined ? {} : { memory });
+  }
   if (device !== "cpu") {
     try {
       return createCuda({ ...(precision && { precision }), ...(memory !== undefined && { memory }) });

@@ -61,6 +61,7 @@ function refuseEarly(
   { device = "auto", precision, maxGpuMemory, ...options }: ThreadEngineOptions,
   hub: HubOptions | undefined,
 ): void {
+  if (device === "webgpu") return; // which does not say how much memory there is
   const known = KNOWN_MODELS[name];
   if (!known || findModel(name, hub) !== undefined) return;
   const { trains = true, recompute = false, lora, reference } = options;

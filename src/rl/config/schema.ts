@@ -425,8 +425,8 @@ export const configSchema = z
 
     // Device and threads
     device: note(
-      z.enum(["auto", "cpu", "cuda"]).default("auto"),
-      "device: auto is a CUDA GPU that can be used, else the CPU",
+      z.enum(["auto", "cpu", "cuda", "webgpu"]).default("auto"),
+      "device: auto is a CUDA GPU that can be used, else the CPU; webgpu is any GPU, through the package webgpu",
     ),
     precision: note(
       z.enum(["auto", "bf16", "fp32"]).default("auto"),

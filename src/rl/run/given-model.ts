@@ -28,7 +28,7 @@ export function refuseUnused(options: TrainAndEvaluateOptions): void {
   if (config.use_peft && !(facts && facts.trained < facts.parameters))
     refuse("use_peft", `${load}, or load it with lora`);
   if (config.device !== "auto" && config.device !== facts?.device) refuse("device", load);
-  if (config.precision !== "auto" && !(facts?.device === "cpu" && config.precision === "fp32"))
+  if (config.precision !== "auto" && !(["cpu", "webgpu"].includes(facts?.device ?? "") && config.precision === "fp32"))
     refuse("precision", load);
   if (config.threads !== null && config.threads !== facts?.threads) refuse("threads", load);
   if (config.max_gpu_memory !== null) refuse("max_gpu_memory", `${load}, or load it with maxGpuMemory`);

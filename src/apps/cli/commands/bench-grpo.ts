@@ -12,6 +12,7 @@ import type { DataSet } from "../../../gym/data/index.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import type { SQLAction } from "../../../gym/env/index.ts";
 import { getSystemPrompt } from "../../../gym/players/index.ts";
+import { DEVICE_CHOICES } from "../../../lm/devices/start.node.ts";
 import { saveModelFolder } from "../../../lm/model/formats/folder.node.ts";
 import type { GRPOConfig } from "../../../rl/index.ts";
 import { loadTrainableModel } from "../../../rl/load.node.ts";
@@ -94,7 +95,7 @@ export function grpoCommand(): Command {
     .description("seconds per GRPO step and where they go")
     .option("--data <name>", "measure a real model on this data set instead of scripted episodes")
     .option("--model <name>", "with --data: model (default: the preset's)")
-    .addOption(new Option("--device <name>", "with --data: device to run on").choices(["auto", "cpu", "cuda"]))
+    .addOption(new Option("--device <name>", "with --data: device to run on").choices(DEVICE_CHOICES))
     .option("--preset <name>", "with --data: training preset (default: spider-smollm2)")
     .option("--config <file>", "with --data: YAML file with training settings")
     .option(

@@ -74,6 +74,10 @@ async function run(options: Options): Promise<void> {
   for (const name of names) {
     out.progress(name);
     const device = startDevice(deviceOptions(options));
+    if (!("native" in device || "gpu" in device)) {
+      device.close();
+      throw new UsageError({ what: "bench memory measures the CPU and CUDA", remedy: "omit --device webgpu" });
+    }
     variant = device.variant;
     measured.push({ name, ...(await measureMemory(device, config, CASES[name]!(options.loraR), size)) });
   }

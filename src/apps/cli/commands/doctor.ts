@@ -10,12 +10,14 @@ import { createCuda, LEAST_CAPABILITY } from "../../../lm/devices/cuda/create.no
 import type { Gpu, Precision } from "../../../lm/devices/cuda/device.ts";
 import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
 import { type LibraryName, loadFfi, loadLibrary } from "../../../lm/devices/cuda/libraries.node.ts";
+import { createWebGpu } from "../../../lm/devices/webgpu/create.node.ts";
+import { describeAdapter } from "../../../lm/devices/webgpu/device.ts";
 import { estimateMemory, type MemoryPlace } from "../../../lm/engine/index.ts";
 import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
 import { KNOWN_MODELS } from "../../../lm/model/formats/known.ts";
 import type { LoraSpec } from "../../../lm/model/lora.ts";
 import { JSON_OUTPUT } from "../options/common.ts";
-import { drawTable, formatBytes, output, styled } from "../terminal/output.ts";
+import { drawTable, formatBytes, formatNumber, output, styled } from "../terminal/output.ts";
 import { wrapText } from "../terminal/wrap.ts";
 
 /** One thing checked. */
@@ -32,8 +34,9 @@ export function doctorCommand(): Command {
     .option("--json", JSON_OUTPUT)
     .action(({ json }: { readonly json?: boolean }) => {
       const out = output({ json });
-      const findings = [...cpuFindings(), ...cudaFindings()];
-      const canUseCuda = findings.every(({ ok }) => ok);
+      const cuda = cudaFindings();
+      const canUseCuda = cuda.every(({ ok }) => ok);
+      const findings = [...cpuFindings(), ...cuda, webGpuFinding()];
       for (const { what, ok, found, remedy } of findings) {
         const mark = ok ? styled("green", "ok     ") : styled("yellow", "missing");
         out.line(`${mark} ${what}: ${found}`);
@@ -107,6 +110,33 @@ function cpuFindings(): Finding[] {
   ];
 }
 
+/** What `--device webgpu` would use. */
+function webGpuFinding(): Finding {
+  const what = "WebGPU";
+  try {
+    const device = createWebGpu();
+    const { adapter } = device;
+    device.close();
+    const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
+    const parts = [
+      `${describeAdapter(adapter)}, for --device webgpu`,
+      `buffers of ${formatBytes(maxBufferSize)}, so models of up to ${formatNumber(Math.floor(maxBufferSize / 4e6))} million parameters`,
+      `${formatBytes(maxStorageBufferBindingSize)} of them in a kernel`,
+      ["subgroups", "shader-f16"].map((name) => `${adapter.features.includes(name) ? "" : "no "}${name}`).join(", "),
+    ];
+    return { what, ok: true, found: parts.join("; ") };
+  } catch (error) {
+    return failed(what, error);
+  }
+}
+
+/** A finding that something does not work. */
+function failed(what: string, error: unknown): Finding {
+  const known = error instanceof SqlEnvError ? error : undefined;
+  const found = known ? [known.what, known.value].filter(Boolean).join(": ") : messageOf(error);
+  return { what, ok: false, found, remedy: known?.remedy };
+}
+
 function cudaFindings(): Finding[] {
   const findings: Finding[] = [];
   const attempt = (what: string, look: () => string): boolean => {
@@ -114,9 +144,7 @@ function cudaFindings(): Finding[] {
       findings.push({ what, ok: true, found: look() });
       return true;
     } catch (error) {
-      const known = error instanceof SqlEnvError ? error : undefined;
-      const found = known ? [known.what, known.value].filter(Boolean).join(": ") : messageOf(error);
-      findings.push({ what, ok: false, found, remedy: known?.remedy });
+      findings.push(failed(what, error));
       return false;
     }
   };

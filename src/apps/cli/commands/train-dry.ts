@@ -56,7 +56,7 @@ export async function dryRun(prepared: PreparedTraining, out: Output): Promise<v
   const data = prepared.environment ?? prepared.data!;
   const folder = findModel(config.model_name);
   const model = await shapeOf(config, folder);
-  const gpu = config.device === "cpu" ? undefined : gpuHere(config);
+  const gpu = config.device === "cpu" || config.device === "webgpu" ? undefined : gpuHere(config);
   const { generation_batch_size } = batchingOf(config);
   const known = model && tellMemory(config, model, gpu, out);
   out.line();
@@ -227,7 +227,8 @@ function tellMemory(
   const limit = cpuMemory();
   const fits = memory.total <= limit;
   verdict(fits, `the CPU: ${formatBytes(memory.total)} of ${formatBytes(limit)}`);
-  if (config.device !== "cpu") out.line("no GPU can be used here; `sqlenv doctor` says why");
+  if (config.device === "webgpu") out.line("WebGPU does not say how much memory the GPU has: see --max-gpu-memory");
+  else if (config.device !== "cpu") out.line("no GPU can be used here; `sqlenv doctor` says why");
   drawMemory(memory, out);
   if (!fits)
     out.line(

@@ -1,11 +1,12 @@
 // --device, --precision, --max-gpu-memory and --threads, the same in every command that runs a model.
 import { type Command, Option } from "commander";
 import { UsageError } from "../../../errors.ts";
+import { DEVICE_CHOICES, type DeviceChoice } from "../../../lm/devices/start.node.ts";
 import type { ThreadEngineOptions } from "../../../lm/engine/index.node.ts";
 import { countFromOne } from "../terminal/output.ts";
 
 export interface DeviceFlags {
-  readonly device?: "auto" | "cpu" | "cuda";
+  readonly device?: DeviceChoice;
   readonly precision?: "bf16" | "fp32";
   readonly threads?: number | undefined;
   readonly maxGpuMemory?: number;
@@ -15,7 +16,7 @@ export interface DeviceFlags {
 export function addDeviceOptions(command: Command, { group = "Device options:", threads = "--threads" } = {}): Command {
   return command
     .optionsGroup(group)
-    .addOption(new Option("--device <name>", "device to run on").choices(["auto", "cpu", "cuda"]).default("auto"))
+    .addOption(new Option("--device <name>", "device to run on").choices(DEVICE_CHOICES).default("auto"))
     .addOption(precisionOption())
     .option("--max-gpu-memory <gigabytes>", "GPU memory limit (default: all of it)", Number)
     .option(`${threads} <number>`, "CPU threads (default: all cores)", countFromOne(threads));

@@ -23,13 +23,13 @@ export interface Place {
 }
 
 /** Commands that can be queued again. */
-export interface Recording {
+export interface Captured {
   readonly commands: number[];
   readonly uniforms: number[];
   readonly programs: Map<number, ServedProgram>;
 }
 
-const emptyRecording = (): Recording => ({ commands: [], uniforms: [], programs: new Map() });
+const emptyCommands = (): Captured => ({ commands: [], uniforms: [], programs: new Map() });
 
 /** What the worker says when something failed. */
 interface Failure {
@@ -42,13 +42,13 @@ export class Queue {
   readonly #data: ServerData;
   readonly #ids = new Map<Program, number>();
   readonly #sent = new Set<number>();
-  #list = emptyRecording();
+  #list = emptyCommands();
   #dispatches = 0;
   #uploads: Uint8Array[] = [];
   #uploaded = 0;
   #reads: SharedArrayBuffer[] = [];
-  /** What is recorded instead of queued. */
-  #recording: Recording | undefined;
+  /** What is captured instead of queued. */
+  #captured: Captured | undefined;
   #nextBuffer = 1;
   #closed = false;
 
@@ -71,7 +71,7 @@ export class Queue {
 
   /** Runs a kernel; `bindings` are triples of buffer, offset and bytes, `words` its uniform buffer. */
   dispatch(program: Program, groups: readonly [x: number, y: number], bindings: number[], words: Uint32Array): void {
-    const to = this.#recording ?? this.#list;
+    const to = this.#captured ?? this.#list;
     let id = this.#ids.get(program);
     if (id === undefined) {
       id = this.#ids.size;
@@ -85,20 +85,20 @@ export class Queue {
     to.commands.push(COMMAND.dispatch, id, groups[0], groups[1], bindings.length, ...bindings);
     for (const word of words) to.uniforms.push(word);
     for (let i = words.length; i < UNIFORM_WORDS; i++) to.uniforms.push(0);
-    if (!this.#recording && ++this.#dispatches >= MAX_DISPATCHES) this.flush();
+    if (!this.#captured && ++this.#dispatches >= MAX_DISPATCHES) this.flush();
   }
 
   /** Copies between two different buffers. */
   copy(from: Place, to: Place, bytes: number): void {
-    (this.#recording ?? this.#list).commands.push(COMMAND.copy, from.id, from.offset, to.id, to.offset, bytes);
+    (this.#captured ?? this.#list).commands.push(COMMAND.copy, from.id, from.offset, to.id, to.offset, bytes);
   }
 
   clear({ id, offset }: Place, bytes: number): void {
-    (this.#recording ?? this.#list).commands.push(COMMAND.clear, id, offset, bytes);
+    (this.#captured ?? this.#list).commands.push(COMMAND.clear, id, offset, bytes);
   }
 
   upload({ id, offset }: Place, bytes: Uint8Array): void {
-    if (this.#recording) throw new Error("the host wrote to the device inside a capture");
+    if (this.#captured) throw new Error("the host wrote to the device inside a capture");
     for (let from = 0; from < bytes.length; from += MAX_UPLOAD) {
       const part = bytes.slice(from, from + MAX_UPLOAD);
       if (this.#uploaded + part.length > MAX_UPLOAD) this.flush();
@@ -120,7 +120,7 @@ export class Queue {
 
   /** Reads at this point of the queue; the returned function waits for the bytes. */
   readLater({ id, offset }: Place, bytes: number): () => ArrayBuffer {
-    if (this.#recording) throw new Error("the host read from the device inside a capture");
+    if (this.#captured) throw new Error("the host read from the device inside a capture");
     const shared = new SharedArrayBuffer(8 + bytes);
     this.#list.commands.push(COMMAND.read, id, offset, bytes);
     this.#reads.push(shared);
@@ -136,20 +136,20 @@ export class Queue {
     };
   }
 
-  /** Records what `work` queues instead of queueing it. */
-  record(work: () => void): Recording {
-    const recording = emptyRecording();
-    this.#recording = recording;
+  /** Captures what `work` queues instead of queueing it. */
+  capture(work: () => void): Captured {
+    const captured = emptyCommands();
+    this.#captured = captured;
     try {
       work();
     } finally {
-      this.#recording = undefined;
+      this.#captured = undefined;
     }
-    return recording;
+    return captured;
   }
 
-  /** Queues recorded commands. */
-  replay({ commands, uniforms, programs }: Recording): void {
+  /** Queues captured commands. */
+  replay({ commands, uniforms, programs }: Captured): void {
     this.flush();
     for (const [id, program] of programs) if (!this.#sent.has(id)) this.#list.programs.set(id, program);
     this.#list = { programs: this.#list.programs, commands: [...commands], uniforms: [...uniforms] };
@@ -177,7 +177,7 @@ export class Queue {
     };
     for (const id of programs.keys()) this.#sent.add(id);
     this.#worker.post(list, [list.commands.buffer, list.uniforms.buffer, uploads.buffer]);
-    this.#list = emptyRecording();
+    this.#list = emptyCommands();
     this.#dispatches = 0;
     this.#uploads = [];
     this.#uploaded = 0;

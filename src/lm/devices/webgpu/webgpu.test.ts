@@ -33,7 +33,7 @@ describe.skipIf(missing !== undefined)(`WebGPU${missing ? ` (${missing})` : ""}`
     expect(distance(got!, want!)).toBeLessThanOrEqual(2e-6);
   });
 
-  test("memory beyond the limits is an error that says so, and the device goes on", () => {
+  test("memory beyond the limits is an error that says so, and the device still works", () => {
     on(createWebGpu({ memory: 2 ** 24 }), (device) => {
       expect(() => device.alloc("f32", 2 ** 23)).toThrow(OOMError);
       expect(() => device.alloc("f32", 2 ** 40)).toThrow(/larger than the GPU allows.*--device cpu/);

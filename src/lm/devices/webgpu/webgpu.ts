@@ -99,7 +99,8 @@ export class WebGpu implements WebGpuDevice {
       tryAlloc: (bytes) => {
         if (this.#pool.reserved + bytes > most) return undefined;
         if (this.#pool.reserved > 2 * this.#pool.used + KEPT_BYTES && !this.#held) this.#pool.trim();
-        return queue.create(bytes) * SPACE;
+        const { maxBufferSize } = adapter.limits; // which the pool's rounding may exceed
+        return queue.create(Math.min(bytes, maxBufferSize - (maxBufferSize % 4))) * SPACE;
       },
       free: (address) => queue.destroy(address / SPACE),
       memoryLeft: () => most - this.#pool.reserved,
@@ -134,7 +135,7 @@ export class WebGpu implements WebGpuDevice {
         remedy: "choose a smaller model or batch, or --device cpu",
       });
     }
-    const address = this.#pool.alloc(Math.min(maxBufferSize, Math.max(4, 4 * length)));
+    const address = this.#pool.alloc(Math.max(4, 4 * length));
     this.#scopes.at(-1)?.push(address);
     return { dtype, length, address };
   }
@@ -412,8 +413,8 @@ export class WebGpu implements WebGpuDevice {
     };
     this.#held = held;
     try {
-      const recording = this.#queue.record(() => this.scope(work));
-      return { launch: () => this.#queue.replay(recording), free };
+      const captured = this.#queue.capture(() => this.scope(work));
+      return { launch: () => this.#queue.replay(captured), free };
     } catch (error) {
       this.#held = undefined;
       free();

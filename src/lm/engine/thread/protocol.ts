@@ -24,7 +24,7 @@ export interface EngineSpec {
   /** Keep a copy of the loaded weights for log-probs of the reference model. */
   readonly reference: boolean;
   /** Device to run on. */
-  readonly device: "auto" | "cpu" | "cuda";
+  readonly device: "auto" | "cpu" | "cuda" | "webgpu";
   /** Type of activations on a GPU; undefined: bf16 if supported. */
   readonly precision: "bf16" | "fp32" | undefined;
   /** Maximum bytes of GPU memory to use; undefined: all. */

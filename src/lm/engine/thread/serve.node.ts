@@ -42,9 +42,11 @@ async function start(losses: LossTable): Promise<void> {
   const limits: { readonly maxRows?: number; readonly maxCachedTokens?: number } =
     "gpu" in device
       ? cudaLimits(folder, files.config, device, options)
-      : trains
-        ? {}
-        : { maxCachedTokens: cpuCacheTokens(files.config, cpuMemory()) };
+      : device.name === "webgpu" && maxGpuMemory !== undefined
+        ? cudaLimits(folder, files.config, { gpu: { memory: maxGpuMemory }, precision: "fp32" }, options)
+        : trains
+          ? {}
+          : { maxCachedTokens: cpuCacheTokens(files.config, cpuMemory()) };
   if (device.name === "cpu") checkCpuMemory(folder, files.config, options, cpuMemory());
   const model = await modelOf(spec, device, files);
   await files.weights.close();

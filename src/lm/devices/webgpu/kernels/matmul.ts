@@ -2,7 +2,7 @@
 // memory, each invocation some rows by some columns of it in registers.
 import { type Program, program } from "../program.ts";
 
-/** How a matrix lies in memory: consecutive along k, or along the other dimension. */
+/** The order of a matrix in memory: consecutive along k, or along the other dimension. */
 export type Order = "alongK" | "acrossK";
 
 export interface MatmulKind {
