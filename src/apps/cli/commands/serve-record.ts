@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
+import type { DeviceChoice } from "../../../lm/devices/start.node.ts";
 import { trainAgent } from "../../../rl/index.node.ts";
 import { resolveConfig } from "../../../rl/index.ts";
 import { loadTrainableModel } from "../../../rl/load.node.ts";
@@ -22,7 +23,7 @@ export interface RecordFlags {
   readonly tasks?: string;
   readonly run?: string;
   readonly config?: string;
-  readonly device?: "auto" | "cpu" | "cuda";
+  readonly device?: DeviceChoice;
   readonly modelThreads?: number;
 }
 
