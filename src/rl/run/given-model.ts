@@ -27,6 +27,8 @@ export function refuseUnused(options: TrainAndEvaluateOptions): void {
     if (config[key] > 0) refuse(key, `${load}, or set it to 0 and call fineTune or selfTaughtRound first`);
   if (config.use_peft && !(facts && facts.trained < facts.parameters))
     refuse("use_peft", `${load}, or load it with lora`);
+  if (config.engine !== null && facts?.device !== "remote")
+    refuse("engine", `${load}, or load it with loadRemoteModel`);
   if (config.device !== "auto" && config.device !== facts?.device) refuse("device", load);
   if (config.precision !== "auto" && !(["cpu", "webgpu"].includes(facts?.device ?? "") && config.precision === "fp32"))
     refuse("precision", load);
