@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { SqlEnvError } from "../../../errors.ts";
 import type { Adapter, WebGpuDevice, WebGpuOptions } from "./device.ts";
-import { Queue, textOf } from "./queue.ts";
+import { type GpuWorker, Queue, textOf } from "./queue.ts";
 import { SERVER, type ServerData, STATE, TEXT_BYTES } from "./server.ts";
 import { WebGpu } from "./webgpu.ts";
 
@@ -20,7 +20,7 @@ export function createWebGpu(options: WebGpuOptions = {}): WebGpuDevice {
   const source = `${SERVER}
 const { parentPort, workerData } = require("node:worker_threads");
 import(workerData.module).then(
-  ({ create }) => serveGpu(create([]), workerData.data, (hear) => parentPort.on("message", hear)),
+  ({ create }) => serveGpu(create([]), workerData.data, (hear) => parentPort.on("message", hear), () => parentPort.close()),
   (error) => {
     const text = new TextEncoder().encode(JSON.stringify({ missing: "library", message: String(error.message) }));
     workerData.data.facts.set(text);
@@ -32,17 +32,12 @@ import(workerData.module).then(
   const worker = new Worker(source, { eval: true, workerData: { module: moduleUrl(), data }, execArgv: [] });
   worker.unref(); // an idle worker must not keep the process alive
   worker.on("error", () => {}); // a caller that waits notices it
-  try {
-    const adapter = waitForAdapter(data);
-    const queue = new Queue(
-      { post: (message, transfer) => worker.postMessage(message, transfer), end: () => void worker.terminate() },
-      data,
-    );
-    return new WebGpu(queue, adapter, options);
-  } catch (error) {
-    void worker.terminate();
-    throw error;
-  }
+  const adapter = waitForAdapter(data); // a worker that failed ends by itself
+  const close = () => device.close();
+  const post: GpuWorker["post"] = (message, transfer) => worker.postMessage(message, transfer);
+  const device = new WebGpu(new Queue({ post, end: () => process.off("exit", close) }, data), adapter, options);
+  process.on("exit", close); // at process.exit the worker must be idle
+  return device;
 }
 
 /** The address of the package `webgpu`, an optional dependency that may be missing. */

@@ -9,6 +9,7 @@ const MAX_DISPATCHES = 128;
 const MAX_UPLOAD = 8 * 2 ** 20;
 const MAX_READ = 64 * 2 ** 20;
 const SLICE_MS = 500;
+const CLOSE_MS = 10_000;
 
 /** A worker that runs `SERVER`. */
 export interface GpuWorker {
@@ -188,6 +189,8 @@ export class Queue {
     if (this.#closed) return;
     this.#closed = true;
     this.#worker.post("close", []);
+    // Node aborts if a thread ends while Dawn has something to report in it.
+    Atomics.wait(this.#data.control, 0, STATE.done, CLOSE_MS);
     this.#worker.end();
   }
 

@@ -8,7 +8,7 @@ export const COMMAND = { dispatch: 0, copy: 1, upload: 2, clear: 3, create: 4, d
 export const UNIFORM_WORDS = 64;
 
 /** States of the shared words: of a read, and of the worker (word 0) and its errors (word 1). */
-export const STATE = { pending: 0, done: 1, failed: 2 } as const;
+export const STATE = { pending: 0, done: 1, failed: 2, closed: 3 } as const;
 
 /** Bytes for the text of the facts or of the first error, as JSON. */
 export const TEXT_BYTES = 65_536;
@@ -40,7 +40,7 @@ export interface CommandList {
 
 /** Source text of the worker: plain JavaScript, since Node and pages both start it from text. */
 export const SERVER = `
-async function serveGpu(gpu, { control, facts, errors }, listen) {
+async function serveGpu(gpu, { control, facts, errors }, listen, leave) {
   const put = (bytes, word, value) => {
     const text = new TextEncoder().encode(JSON.stringify(value)).subarray(0, bytes.length);
     bytes.set(text);
@@ -233,7 +233,11 @@ async function serveGpu(gpu, { control, facts, errors }, listen) {
   listen((list) => {
     if (list === "close") {
       device.destroy();
-      instance = undefined;
+      device.lost.then(() => {
+        instance = undefined;
+        leave();
+        set(0, 3);
+      });
       return;
     }
     try {
