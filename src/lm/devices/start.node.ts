@@ -7,7 +7,7 @@ import type { CudaDevice, Precision } from "./cuda/device.ts";
 import { createWebGpu } from "./webgpu/create.node.ts";
 import type { WebGpuDevice } from "./webgpu/device.ts";
 
-/** Devices by name. WebGPU is only taken if asked for: docs/decisions/0034-the-webgpu-device.md. */
+/** Devices by name. WebGPU is only taken if asked for: docs/decisions/0037-the-webgpu-device.md. */
 export const DEVICE_CHOICES = ["auto", "cpu", "cuda", "webgpu"] as const;
 export type DeviceChoice = (typeof DEVICE_CHOICES)[number];
 
