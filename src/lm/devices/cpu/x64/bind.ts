@@ -18,8 +18,6 @@ export type NativeFunction = "matmul" | "runCommands" | "swiGlu" | "swiGluBackwa
 export interface NativeCode {
   readonly instructionSet: InstructionSet;
   readonly functions: Readonly<Record<NativeFunction, number>>;
-  /** Length of k for which a tile's panels stay in the L1 cache. */
-  readonly kBlock: number;
   readonly baseOffset: number;
   readonly listOffset: number;
   readonly entryBytes: number;
@@ -45,7 +43,7 @@ export interface Bound {
  */
 export function bindNative(koffi: Foreign, memory: WebAssembly.Memory, code: NativeCode): Bound {
   const ROW_BLOCK = 96; // rows of A per pass over all panels: they stay in the L2 cache
-  const K_BLOCK = code.kBlock;
+  const K_BLOCK = 256; // a tile's panels of B this long (three with AVX2, four with AVX-512) stay in the L1 cache
   koffi.load(null); // a thread's first call sets up koffi
   const type = koffi.proto("void (uintptr_t parameters)");
   const bindFunction = (name: NativeFunction) => koffi.decode(BigInt(code.functions[name]), type);

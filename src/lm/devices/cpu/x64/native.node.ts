@@ -6,7 +6,7 @@ import { assembleRunCommands, ENTRY_BYTES, LIST_OFFSET, PARAMETERS_BYTES } from 
 import { fastestCode } from "./fastest.ts";
 import { INSTRUCTION_SETS, type InstructionSet } from "./instruction-set.ts";
 import { BASE_OFFSET } from "./matmul.ts";
-import { assembleMatmulFor, K_BLOCK } from "./matmul-for.ts";
+import { assembleMatmulFor } from "./matmul-for.ts";
 import { assembleSwiGlu, assembleSwiGluBackward } from "./swiglu.ts";
 
 const FUNCTIONS: Record<NativeFunction, (set: InstructionSet) => Uint8Array> = {
@@ -73,7 +73,6 @@ function mapCode(set: InstructionSet): Native | null {
     const code = {
       instructionSet: set,
       functions,
-      kBlock: K_BLOCK[set],
       baseOffset: BASE_OFFSET,
       listOffset: LIST_OFFSET,
       entryBytes: ENTRY_BYTES,
