@@ -42,7 +42,7 @@ test.each<[readonly string[], RegExp]>([
   [["eval", "--player", "oracle", "--data", "/nope/q.json"], /no such file or folder: \/nope\/q\.json; check the path/],
   [
     ["play", "--data", "postgres://db/shop"],
-    /not a data set: postgres:\/\/db\/shop; write questions about it first: .*sqlenv data make ADDRESS/,
+    /not a data set: postgres:\/\/db\/shop; write questions about it first: .*data make ADDRESS/,
   ],
   [["play", "--data", "https://x.org/s.zip"], /import it first: .*data import https:\/\/x\.org\/s\.zip/],
   [["play", "--data", sqlite], /not a folder or question file: .*; a database alone has no questions/],

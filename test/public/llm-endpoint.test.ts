@@ -189,7 +189,7 @@ describe("a client that has gone", () => {
     const body = JSON.stringify({ ...LONG, stream: true });
     const response = await fetch(url, { method: "POST", body, signal: abort.signal });
     await response.body!.getReader().read();
-    expect(await metric("sqlenv_completions_running")).toBe(1);
+    await until(async () => (await metric("sqlenv_completions_running")) === 1);
     abort.abort();
     await idle();
 
