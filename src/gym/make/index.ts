@@ -12,3 +12,4 @@ export { DROP_REASONS, type DropReason } from "./questions.ts";
 export { type RephraseOptions, type RephraseReport, rephraseQuestions } from "./rephrase.ts";
 export { DROP_WORDS, personalColumns, refusals, reportMarkdown } from "./report.ts";
 export { type FoundSchema, type Note, type Reference, readSchema } from "./schema.ts";
+export { databaseFromFiles, type NamedBytes } from "./sources/files.ts";

@@ -1,5 +1,6 @@
 // A sandboxed read-only database: opened from bytes, described, sampled, and queried one SELECT at a time.
 import { messageOf, SqlEnvError } from "../../errors.ts";
+import { isSqlite } from "./encoding.ts";
 import { quoteName, tokenizeSql } from "./lexer.ts";
 import {
   MAX_CELL_BYTES,
@@ -568,7 +569,7 @@ function deserialize(memory: Pointer, length: number): Pointer {
 /** Reports the usual reasons why a file is not a database; SQLite's message is the same for all of them. */
 function checkHeader(name: string, bytes: Uint8Array): void {
   if (bytes.length === 0) throw bad(name, "the file is empty");
-  if (decoder.decode(bytes.subarray(0, 16)) !== "SQLite format 3\0") {
+  if (!isSqlite(bytes)) {
     throw bad(name, "the file is not a SQLite database, or it is encrypted");
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

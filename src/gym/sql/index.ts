@@ -13,6 +13,7 @@ export {
   type Table,
 } from "./database.ts";
 export { DatabasePool, type DatabasePoolOptions, DatabaseShelf, type ShelfOptions } from "./database-pool.ts";
+export { isSqlite, isUtf16 } from "./encoding.ts";
 export {
   normalizeSql,
   quoteName,

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, QuestionLoadError } from "../../../errors.ts";
-import { DatabasePool, type OpenOptions } from "../../sql/index.ts";
+import { DatabasePool, isUtf16, type OpenOptions } from "../../sql/index.ts";
 
 const EXTENSIONS = [".sqlite", ".sqlite3", ".db"];
 
@@ -77,14 +77,6 @@ export function readDatabaseFile(path: string): Uint8Array {
     throw new QuestionLoadError({ what: "database is encoded in UTF-16", value: path, remedy }, "database_utf16");
   }
   return bytes;
-}
-
-/** Whether a database's header declares UTF-16 text, which sandboxed connections cannot read. */
-function isUtf16(bytes: Uint8Array): boolean {
-  const isDatabase = new TextDecoder().decode(bytes.subarray(0, 15)) === "SQLite format 3";
-  return (
-    isDatabase && bytes.length >= 60 && [2, 3].includes(new DataView(bytes.buffer, bytes.byteOffset).getUint32(56))
-  );
 }
 
 function list(folder: string): string[] {

@@ -7,7 +7,7 @@ import type { SourceDatabase } from "../make.ts";
 import type { Note } from "../schema.ts";
 import type { ColumnFilter } from "./columns.ts";
 import { copyTables, type SourceReference, type SourceTable } from "./copy.ts";
-import { databaseName } from "./sqlite.node.ts";
+import { databaseName } from "./database-name.ts";
 
 export interface PostgresOptions {
   readonly seed: number;

@@ -9,6 +9,7 @@ import type { SourceDatabase } from "../make.ts";
 import { type Note, type Reference, readSchema } from "../schema.ts";
 import type { ColumnFilter } from "./columns.ts";
 import { copyTables, type SourceTable } from "./copy.ts";
+import { databaseName } from "./database-name.ts";
 import { MAX_DATABASE_BYTES, tooLarge } from "./limits.ts";
 
 const EXTENSION = /\.(?:sqlite3?|db3?)$/i;
@@ -124,12 +125,3 @@ function sourceTable(
 
 /** Instructions for reading a whole table, at least ten per value of the largest file. */
 const MAX_READ_INSTRUCTIONS = 2_000_000_000;
-
-/** A name that is safe as a folder and in question ids. */
-export function databaseName(name: string): string {
-  const safe = name
-    .normalize("NFC")
-    .replace(/[^\p{L}\p{N}_-]+/gu, "_")
-    .replace(/^[_-]+|_+$/g, "");
-  return safe === "" ? "database" : safe.slice(0, 60);
-}
