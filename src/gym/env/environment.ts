@@ -32,6 +32,11 @@ export interface EnvironmentOptions extends Partial<EnvironmentRules> {
    * never above MAX_INSTRUCTIONS. @default MAX_INSTRUCTIONS
    */
   readonly max_instructions?: number;
+  /**
+   * Whether episodes are judged by the gold query. False is for questions that have none: no gold query runs, and
+   * outcomes are unscorable. @default true
+   */
+  readonly judged?: boolean;
 }
 
 /** Which question to ask: by id, by index in a split, or sampled by a seed. */
@@ -71,11 +76,13 @@ export class SQLEnvironment {
   readonly #rewards: RewardConfig;
   readonly #seed: number;
   readonly #maxInstructions: number;
+  readonly #judged: boolean;
   #resets = 0;
   #episode: EpisodeState | undefined;
 
   constructor(data: DataSet, options: EnvironmentOptions = {}) {
     const { step_budget = DEFAULT_STEP_BUDGET, rewards = {}, seed = 0, max_instructions = MAX_INSTRUCTIONS } = options;
+    const { judged = true } = options;
     if (!Number.isInteger(step_budget) || step_budget < 1) {
       throw new UsageError({ what: "step_budget must be a whole number from 1 on", value: step_budget });
     }
@@ -85,6 +92,7 @@ export class SQLEnvironment {
     this.#rewards = checkedRewards(rewards);
     this.#seed = seed;
     this.#maxInstructions = max_instructions;
+    this.#judged = judged;
   }
 
   /** Starts an episode. Throws UsageError for an unknown question. */
@@ -94,6 +102,7 @@ export class SQLEnvironment {
     sharingTime(() => this.#runGold(question));
     this.#resets++;
     this.#episode = startEpisode(`${question.question_id}#${this.#resets}`, question, this.#rewards);
+    if (!this.#judged) this.#episode.unscorable = true;
     return this.#observe({}, NO_REWARD, null);
   }
 
@@ -122,14 +131,14 @@ export class SQLEnvironment {
       isRepeat,
       isEmpty: !checked.ok || effect.isEmpty,
       phi: effect.phi,
-      correct: effect.correct,
+      correct: effect.correct ?? undefined,
     });
     episode.step_count++;
     episode.operational += operationalOf(breakdown);
     episode.history.push(historyLine(checked.action, effect.error_class));
     if (isUnscorable(effect.error_class)) episode.unscorable = true;
     if (effect.correct !== undefined) {
-      episode.correct = effect.correct;
+      episode.correct = effect.correct ?? false;
       episode.doneReason = "answered";
     } else if (this.#isStuck(checked, effect)) {
       episode.doneReason = "stuck";
@@ -201,8 +210,9 @@ export class SQLEnvironment {
     return random("reset", seed ?? this.#seed, seed === undefined ? this.#resets : "given").pick(pool);
   }
 
-  /** Runs a question's gold query, once for all environments on the same databases. */
-  #runGold(question: QuestionRecord): Gold {
+  /** Runs a question's gold query, once for all environments on the same databases; null if this one does not judge. */
+  #runGold(question: QuestionRecord): Gold | null {
+    if (!this.#judged) return null;
     const { databases } = this.#data;
     const known = golds.get(databases) ?? new WeakMap<QuestionRecord, Gold>();
     golds.set(databases, known);

@@ -8,7 +8,7 @@ export const DONE_REASONS = ["answered", "budget", "stuck"] as const;
 /** Why an episode ended; `stuck` means that the rule `end_after_failures` ended it. */
 export type DoneReason = (typeof DONE_REASONS)[number];
 
-/** An episode's rewards so far, the three that GRPO uses; null if a crash or timeout made the episode unscorable. */
+/** An episode's rewards so far, the three that GRPO uses; null if a crash or timeout made the episode unscorable, or if there is no gold. */
 export interface Outcome {
   readonly correctness: 0 | 1 | null;
   readonly progress: number | null;
@@ -29,7 +29,7 @@ export interface EpisodeState {
   readonly actions: Set<string>;
   /** How often each action failed. */
   readonly failures: Map<string, number>;
-  /** The last successful query, and whether its result is the right answer; null if the result was truncated. */
+  /** The last successful query, and whether its result is the right answer; null if the result was truncated or there is no gold. */
   last: { readonly sql: string; readonly right: boolean | null } | undefined;
   readonly history: string[];
   step_count: number;

@@ -30,7 +30,8 @@ export interface Effect {
   readonly error_class?: ErrorClass;
   readonly isNew?: boolean;
   readonly phi?: number;
-  readonly correct?: boolean;
+  /** The verdict on an answer; null if there is no gold. */
+  readonly correct?: boolean | null;
   /** Whether the action was invalid and not tried at all. */
   readonly isEmpty?: boolean;
 }
@@ -39,7 +40,8 @@ export interface Effect {
 export interface ExecutionContext {
   readonly episode: EpisodeState;
   readonly database: Database;
-  readonly gold: Gold;
+  /** Null in an environment that does not judge. */
+  readonly gold: Gold | null;
   readonly rules: EnvironmentRules;
   /** The environment's `max_instructions`. */
   readonly maxInstructions: number;
@@ -49,7 +51,7 @@ export function executeAction({ action_type, argument }: SQLAction, context: Exe
   switch (action_type) {
     case "ANSWER":
       if (context.rules.answer_last && isLastReference(argument)) return answerLast(context);
-      return { result: "", correct: verifyAnswer(argument, context.gold) };
+      return { result: "", correct: context.gold && verifyAnswer(argument, context.gold) };
     case "QUERY":
       return query(argument, context);
     case "DESCRIBE":
@@ -109,11 +111,11 @@ function query(sql: string, context: ExecutionContext): Effect {
   const result = database.run(sql, { maxInstructions: instructionLimit(context) });
   if (!result.ok) return failedQuery(result, sql, context);
   const { seen } = episode;
-  if (rules.answer_last) episode.last = { sql, right: isRight(result.table, gold) };
+  if (rules.answer_last) episode.last = { sql, right: gold && isRight(result.table, gold) };
   const key = `result ${hashRows(result.table)}`;
   const isNew = result.table.rows.length > 0 && !seen.has(key);
   seen.add(key);
-  return { result: renderResult(result.table), isNew, phi: computeProgress(result.table, gold) };
+  return { result: renderResult(result.table), isNew, ...(gold && { phi: computeProgress(result.table, gold) }) };
 }
 
 function failedQuery(result: Failure, sql: string, { episode, database, rules }: ExecutionContext): Effect {
@@ -130,7 +132,7 @@ function answerLast(context: ExecutionContext): Effect {
     const error = "there is no last result: no QUERY has worked yet";
     return { error, error_class: "bad_action", isEmpty: true };
   }
-  if (last.right !== null) return { result: "", correct: last.right };
+  if (last.right !== null || !gold) return { result: "", correct: last.right };
   const whole = database.run(last.sql, { ...MAX_GOLD, maxInstructions: instructionLimit(context) });
   if (!whole.ok) return failed(whole);
   return { result: "", correct: whole.table.truncated === null && verifyResult(whole.table, gold) };
@@ -138,7 +140,7 @@ function answerLast(context: ExecutionContext): Effect {
 
 /** Maximum virtual-machine instructions for a statement on this question. */
 function instructionLimit({ gold, maxInstructions }: ExecutionContext): number {
-  return Math.min(MAX_INSTRUCTIONS, Math.max(maxInstructions, GOLD_MARGIN * gold.instructions));
+  return Math.min(MAX_INSTRUCTIONS, Math.max(maxInstructions, GOLD_MARGIN * (gold?.instructions ?? 0)));
 }
 
 /**
