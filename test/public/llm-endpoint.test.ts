@@ -12,10 +12,14 @@ import { smallDataSet } from "../helpers/small-data.ts";
 const data = await smallDataSet();
 const model = await loadModelAndTokenizer("starter", { trains: false, device: "cpu", threads: 1 });
 const chat = new Chat(model);
-const llm = { name: "starter", chat, cacheTokens: model.engine.facts.cacheTokens };
-const server = await startServer(data, { port: 0, threads: 1, llm });
+const { cacheTokens } = model.engine.facts;
+const server = await startServer(data, { port: 0, threads: 1, llm: { name: "starter", chat, cacheTokens } });
+/** The same model without tokens that end a reply. */
+const tireless = new Chat({ ...model, turns: { ...model.turns, stopIds: [] } });
+const endlessLlm = { name: "starter", chat: tireless, cacheTokens };
+const endless = await startServer(data, { port: 0, threads: 1, llm: endlessLlm });
 afterAll(async () => {
-  await server.close();
+  await Promise.all([server.close(), endless.close()]);
   await model.engine.close();
 });
 
@@ -25,10 +29,11 @@ const messages = [
   { role: "user", content: formatObservation(observation) },
 ] as const;
 const GREEDY = { model: "starter", messages, temperature: 0, max_tokens: 40 };
-/** A completion that the model does not end by itself. */
+/** A completion that only the limit of tokens ends, on the server `endless`. */
 const LONG = { model: "starter", messages, temperature: 2, seed: 5, max_tokens: 1_500 };
 
 const url = `${server.url}/v1/chat/completions`;
+const endlessUrl = `${endless.url}/v1/chat/completions`;
 async function ask(body: object | string, to = url, init: RequestInit = {}): Promise<{ status: number; body: Wire }> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   const response = await fetch(to, { method: "POST", body: text, ...init });
@@ -43,7 +48,7 @@ async function stream(body: object, to = url): Promise<(Wire | "[DONE]")[]> {
   return events.map((event) => (event === "data: [DONE]" ? "[DONE]" : JSON.parse(event.slice("data: ".length))));
 }
 
-const metric = async (name: string, from = server.url) =>
+const metric = async (name: string, from = endless.url) =>
   Number(new RegExp(`^${name} (\\S+)$`, "m").exec(await (await fetch(`${from}/metrics`)).text())?.[1]);
 const idle = () => until(async () => (await metric("sqlenv_completions_running")) === 0);
 
@@ -107,7 +112,7 @@ describe("a completion", () => {
 
   test("a stream of random tokens never splits a character", async () => {
     const body = JSON.stringify({ ...LONG, max_tokens: 300, stream: true });
-    const response = await fetch(url, { method: "POST", body });
+    const response = await fetch(endlessUrl, { method: "POST", body });
     const decoder = new TextDecoder("utf-8", { fatal: true });
     for await (const bytes of response.body!) expect(() => decoder.decode(bytes)).not.toThrow();
   });
@@ -187,14 +192,14 @@ describe("a client that has gone", () => {
   test("ends its stream's sequence, and its waiting reply's", async () => {
     const abort = new AbortController();
     const body = JSON.stringify({ ...LONG, stream: true });
-    const response = await fetch(url, { method: "POST", body, signal: abort.signal });
+    const response = await fetch(endlessUrl, { method: "POST", body, signal: abort.signal });
     await response.body!.getReader().read();
     await until(async () => (await metric("sqlenv_completions_running")) === 1);
     abort.abort();
     await idle();
 
     const gone = new AbortController();
-    const reply = ask(LONG, url, { signal: gone.signal }).catch(() => "gone");
+    const reply = ask(LONG, endlessUrl, { signal: gone.signal }).catch(() => "gone");
     await until(async () => (await metric("sqlenv_completions_running")) === 1);
     gone.abort();
     expect(await reply).toBe("gone");
@@ -203,11 +208,11 @@ describe("a client that has gone", () => {
   });
 
   test("one that sends half a request and closes leaves nothing", async () => {
-    const socket = connect(server.port, "127.0.0.1");
+    const socket = connect(endless.port, "127.0.0.1");
     socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{");
     socket.end();
     await new Promise((resolve) => socket.once("close", resolve).resume());
-    expect((await ask(GREEDY)).status).toBe(200);
+    expect((await ask(GREEDY, endlessUrl)).status).toBe(200);
     await until(async () => (await metric("sqlenv_held_bytes")) === 0);
   });
 });
@@ -215,20 +220,20 @@ describe("a client that has gone", () => {
 test("a client's completions are bounded, and the environment answers meanwhile", async () => {
   const abort = new AbortController();
   const quarter = { ...LONG, n: COMPLETIONS_PER_CLIENT / 4 };
-  const many = Array.from({ length: 4 }, () => ask(quarter, url, { signal: abort.signal }).catch(() => "gone"));
+  const many = Array.from({ length: 4 }, () => ask(quarter, endlessUrl, { signal: abort.signal }).catch(() => "gone"));
   const counted = async () =>
     (await metric("sqlenv_completions_running")) + (await metric("sqlenv_completions_waiting"));
   await until(async () => (await counted()) > (3 / 4) * COMPLETIONS_PER_CLIENT);
-  const { status, body } = await ask(quarter);
+  const { status, body } = await ask(quarter, endlessUrl);
   expect([status, body.error.code]).toEqual([429, "rate_limit_exceeded"]);
-  expect((await fetch(`${server.url}/reset`, { method: "POST" })).status).toBe(200);
+  expect((await fetch(`${endless.url}/reset`, { method: "POST" })).status).toBe(200);
   abort.abort();
   expect(await Promise.all(many)).toEqual(["gone", "gone", "gone", "gone"]);
   await until(async () => (await counted()) === 0);
 });
 
 test("a shutdown lets running streams finish", async () => {
-  const other = await startServer(data, { port: 0, threads: 1, llm });
+  const other = await startServer(data, { port: 0, threads: 1, llm: endlessLlm });
   const events = stream({ ...LONG, max_tokens: 200 }, `${other.url}/v1/chat/completions`);
   await until(async () => (await metric("sqlenv_completions_running", other.url)) === 1);
   await other.close();
