@@ -141,7 +141,10 @@ export interface Environment {
   judge?(records: readonly EpisodeRecord[]): Promise<JudgedEpisode[]>;
 }
 
-/** Its `id` names it in records and changes with its text; `stop` is the stop rule of replies, null if only the model ends them. */
+/**
+ * The prompt of an environment. `id` names it in records, so another text needs another id; `stop` is the rule that ends
+ * a reply early, null if only the model ends it.
+ */
 export type EnvironmentPrompt = Pick<Prompt, "id" | "system" | "examples" | "tools" | "stop">;
 
 /**

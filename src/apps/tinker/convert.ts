@@ -25,7 +25,8 @@ export function passOf(data: readonly WireDatum[], loss_fn: string, config: Conf
     const batch = data.map((datum, i) => {
       const { tokens, isNext, input } = contextOf(datum, i, "weights");
       const weights = input("weights") ?? tokens.map((_, at) => (at === 0 ? 0 : 1));
-      // With all log-probs, the weight is the factor of a policy loss without a ratio, −A · log π.
+      // The engine computes no log-probs of tokens with weight 0. So where all are wanted, every weight is 1 and the
+      // client's weights w are the advantages of a loss without a ratio, −A · log π, which is then −w · log π.
       return trainedOnly
         ? { tokens, weights }
         : { tokens, weights: tokens.map((_, at) => (isNext(at) ? 1 : 0)), advantage: weights };

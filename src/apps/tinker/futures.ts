@@ -30,7 +30,7 @@ export class Futures {
   readonly #byKey = new Map<string, string>();
   #next = 1;
 
-  /** @param prefix what makes its ids unguessable */
+  /** @param prefix random text that makes the ids unguessable */
   constructor(prefix: string) {
     this.#prefix = prefix;
   }

@@ -11,7 +11,7 @@ import type { SampleBody } from "./schemas.ts";
 export interface SampleOptions {
   readonly engine: Pick<Engine, "sample" | "logprobs">;
   readonly tokenizer: Tokenizer;
-  /** The model's own end, for requests that give none. */
+  /** The model's end tokens, for requests without `stop`. */
   readonly stopIds: readonly number[];
   readonly window: number;
   /** Key of the random numbers, if the request has no seed. */

@@ -47,7 +47,7 @@ export const saveForSamplerSchema = z.looseObject({
   sampling_session_seq_id: count.nullish(),
 });
 
-/** Into a model, as its first request, or, with a session, into a new model. */
+/** Loads weights into a model, as its first request; with a session, into a new model. */
 export const loadWeightsSchema = z.looseObject({
   model_id: z.string().nullish(),
   seq_id: count.nullish(),
@@ -75,7 +75,7 @@ export const sampleSchema = z.looseObject({
   sampling_params: z.looseObject({
     max_tokens: z.int().min(1).nullish(),
     seed: z.int().nullish(),
-    /** Strings, token ids, or null: the model's own end. */
+    /** Strings or token ids that end a sample; null: the model's end tokens. */
     stop: z.union([z.string(), z.array(z.string()), z.array(z.int())]).nullish(),
     temperature: z.number().min(0).default(1),
     top_k: z.int().default(-1),

@@ -1,4 +1,4 @@
-// What the Tinker API is about: sessions, the models they train, sampling sessions and checkpoints.
+// The state behind the Tinker API: sessions, the models they train, sampling sessions and checkpoints.
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ export const LORA_ALPHA = 32;
 export interface BaseModel {
   /** Its names in requests; the first is listed. */
   readonly names: readonly string[];
-  /** As an adapter's config names it. */
+  /** The base model's name in the config of saved adapters. */
   readonly base: string;
   readonly tokenizer: Tokenizer;
   readonly stopIds: readonly number[];
@@ -64,7 +64,7 @@ type Source = { readonly model: TrainingModel; readonly version: number } | { re
 interface SamplingSession {
   readonly session: Session;
   readonly source: Source;
-  /** The saved adapter's, if it has one. */
+  /** Path of the saved adapter that it samples from; null if it samples from the base model or a model in training. */
   readonly path: string | null;
   /** Key of the random numbers of requests without a seed. */
   readonly key: readonly (string | number)[];

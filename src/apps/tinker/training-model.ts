@@ -31,7 +31,7 @@ export interface TrainingModelOptions {
   readonly id: string;
   readonly lora: LoraConfig;
   readonly engine: ModelEngine;
-  /** The base model as an adapter's config names it. */
+  /** The base model's name in the config of saved adapters. */
   readonly base: string;
   /** Folder for checkpoints. */
   readonly folder: string;

@@ -21,7 +21,7 @@ export interface Unsure {
   readonly text: string;
 }
 
-/** Equal answers. */
+/** An answer and the samples that gave an equal one. */
 export interface AnswerGroup {
   /** Null for episodes that ended without an answer. */
   readonly answer: string | null;
@@ -30,7 +30,7 @@ export interface AnswerGroup {
   readonly samples: number;
 }
 
-/** How far the samples of a question agree. */
+/** How many samples of a question agree. */
 export interface Agreement {
   /** Share of the samples that gave the same answer; null without samples. */
   readonly agreement: number | null;

@@ -24,7 +24,7 @@ export interface FoundAnswer {
   readonly text: string | null;
   /** The query that gave it: the last one whose result it is, else the last whose result has all its values. */
   readonly sql: string | null;
-  /** The result of `sql` if it is the answer, with at most MAX_ROWS rows. */
+  /** The result of `sql`, if the answer is that whole result, with at most MAX_ROWS rows; else null. */
   readonly result: ResultTable | null;
   readonly support: Support;
   /** The whole result and the answers that the verifier accepts for it; null if it has no values. */
@@ -79,7 +79,7 @@ function isAccepted({ text, gold: own }: FoundAnswer, gold: Gold | null): boolea
 
 type QueryResult = Pick<FoundAnswer, "sql" | "gold"> & { readonly result: ResultTable };
 
-/** A query's result, with what the verifier accepts as equal to it. */
+/** Runs a query. Returns its result and a gold made of it, with which the verifier compares answers; null if it fails. */
 function resultOf(sql: string, database: Database): QueryResult | null {
   const run = database.run(sql);
   if (!run.ok) return null;
@@ -96,9 +96,9 @@ function formatResult(result: ResultTable): string {
   return result.rows.length === 0 ? "(no rows)" : formatAnswer(result);
 }
 
-const MAX_COLUMNS = 8; // the widest rows in which an answer's cells are searched among the values of several results
+const MAX_COLUMNS = 8; // `hasSeen` reads an answer as rows of up to this many cells
 
-/** Whether an answer can be read so that each of its cells is a value of these results. */
+/** Whether an answer, read as rows of some width, has only cells that are values of these results. */
 function hasSeen(text: string, results: readonly ResultTable[]): boolean {
   const golds = [oneOf(results, true), oneOf(results, false)];
   const known = new Map<string, boolean>();
@@ -114,9 +114,9 @@ function hasSeen(text: string, results: readonly ResultTable[]): boolean {
   );
 }
 
-const MAX_SEEN = 3_000; // values in which a cell is searched; the verifier searches no more rows for a rounded number
+const MAX_SEEN = 3_000; // values with which a cell is compared: the verifier looks for rounded numbers in no more rows
 
-/** A gold that accepts any single value of these results: of columns of reals, which may be rounded, or of others. */
+/** A gold that accepts any single value of these results' columns of reals, which may be rounded, or of their others. */
 function oneOf(results: readonly ResultTable[], reals: boolean): Gold {
   const type: StorageClass = reals ? "real" : "text";
   const cells = new Set<Cell>();

@@ -53,7 +53,7 @@ export interface AskedAnswer extends Agreement {
   readonly answer: string | null;
   /** The query that gave it; null if no single query did. */
   readonly sql: string | null;
-  /** The result of `sql` if it is the answer. */
+  /** The result of `sql`, if the answer is that whole result; else null. */
   readonly result: ResultTable | null;
   readonly support: Support;
   /** Number of samples played. */
@@ -125,7 +125,7 @@ export async function askQuestion(options: AskQuestionOptions): Promise<AskedAns
   };
 }
 
-/** Waits for all, so that nothing runs on when this throws. */
+/** Waits for every promise before it throws the first error, so that none is still at work then. */
 async function allOrFirstError<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(promises);
   const failed = settled.find((one) => one.status === "rejected");

@@ -23,7 +23,7 @@ export interface SessionReply {
   readonly done: boolean;
 }
 
-/** Whether the `ws` package can be loaded, whose sockets send headers; others put the key into the address. */
+/** Whether this is Node, where the `ws` package sends the key in a header; other WebSockets send it in the address. */
 const IS_NODE = (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node !== undefined;
 
 /** Code of the error of a server that has no free session. */

@@ -6,7 +6,7 @@ import type { CategoryColumn, DateColumn, NumberColumn } from "../worlds/spec.ts
 import type { Inferred, Kind } from "./kinds.ts";
 import { isPlace, isPlural, isSummable, singular } from "./words.ts";
 
-/** A table as far as its columns' words depend on it. */
+/** What the words of a column depend on in its table: what a row is called. */
 export interface Rows {
   readonly one: string;
   readonly person: boolean;
@@ -84,7 +84,7 @@ export function flagWords(parts: readonly string[], { yes, no }: Inferred, rows:
   return {
     kind: "category",
     values: [],
-    // In quotation marks, by which questions that would read oddly are recognized.
+    // By these quotation marks `isOdd` recognizes questions that would read oddly.
     phrase: `"${said}" value`,
     plural: `"${said}" values`,
     where: `whose ${name} is {v}`,
@@ -94,7 +94,7 @@ export function flagWords(parts: readonly string[], { yes, no }: Inferred, rows:
 }
 
 const PARTICIPLE = /^(?!need|speed|seed|feed|breed|weed)\w{3,}ed$|^(?:born|built|sold|sent|held|paid|made|left|begun)$/;
-/** Participles of what somebody does, of which one does not say that it "was" done. */
+/** Participles of verbs without an object: a train "arrived", it was not "arrived". */
 const ACTIVE =
   /^(?:arrived|departed|joined|left|started|ended|died|retired|expired|occurred|finished|graduated|enrolled)$/;
 
@@ -128,7 +128,7 @@ export function dateWords(phrase: string, parts: readonly string[], rows: Rows):
   };
 }
 
-/** Quantities whose adjectives are understood without a unit and about anything. */
+/** Quantities with adjectives that need no unit and fit anything: "older than 40". */
 const SPEAKABLE = new Set(["age", "weight", "height", "length", "width", "depth", "speed", "price", "duration"]);
 const NEVER_SUMMED = new Set(["age", "height", "width", "depth", "speed", "price"]);
 const LEVEL =

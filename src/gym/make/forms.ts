@@ -27,7 +27,7 @@ interface Named extends Link {
   readonly label: LabelColumn;
 }
 
-/** Tables of people whose names are in another table of people: players. */
+/** Tables of people whose names are in another table of people: a table `player` whose names are in `people`. */
 function namedElsewhere(world: World): Named[] {
   return linksOf(world).flatMap((link) => {
     const { child, ref, parent } = link;
@@ -58,7 +58,7 @@ const nameOfTop: Make = (world, r) => {
   );
 };
 
-/** A condition on a row or on the row that names it. */
+/** A condition on the rows of `child`, or on the rows of `parent`, which have their names. */
 function someOfEither(world: World, { child, parent }: Named, r: Random): Restriction | undefined {
   const table = r.chance(0.6) ? child : parent;
   return r.chance(0.5)
@@ -118,7 +118,7 @@ const factOfNamed: Make = (world, r) => {
   );
 };
 
-/** The other table's rows that a row is linked to, counted once each. */
+/** Counts the different rows of the other table that a row is linked to. */
 function countedSql({ object }: Relation): string {
   return `COUNT(DISTINCT ${columnSql(object.ref, object.child)})`;
 }
@@ -157,7 +157,7 @@ const mostLinked: Make = (world, r) => {
   );
 };
 
-/** Counts linked rows for each row, of a few. */
+/** How many rows each row is linked to, such as the number of pets of each student. */
 const countEachLinked: Make = (world, r) => {
   const relation = maybePick(r, relationsOf(world));
   if (!relation) return null;

@@ -20,7 +20,7 @@ import {
 import type { FoundColumn, FoundSchema, FoundTable, Note, Reference } from "./schema.ts";
 import { isPerson, singular, wordsIn } from "./words.ts";
 
-/** Phrasings of conditions differ between variants of a world. */
+/** Number of variants of a world, which differ in the phrasing of conditions. */
 export const VARIANTS = 3;
 
 /** What was inferred about a column, for the report. */
@@ -33,7 +33,7 @@ export interface ColumnReport {
 }
 
 export interface InferredWorlds {
-  /** The same tables and rows, with different words. */
+  /** Worlds with the same tables and rows, but different words. */
   readonly variants: readonly World[];
   readonly columns: readonly ColumnReport[];
   readonly notes: readonly Note[];
@@ -147,7 +147,7 @@ function withPairNouns(
   return nouns;
 }
 
-/** The two tables that a table links, if it does nothing else. */
+/** The two tables that a table links; undefined if it has other columns or links another number of tables. */
 function parentsOfPair(table: FoundTable, references: readonly Reference[]): [string, string] | undefined {
   const own = references.filter((one) => one.table === table.name);
   const [a, b] = own;
@@ -211,7 +211,7 @@ function tableSpec(table: FoundTable, context: Context, variant: number): { spec
         }),
       owned: !isSingle && !isPair,
     };
-    // A code such as "EUR" is also asked about itself, beside the row it refers to.
+    // Questions may also use a code such as "EUR" itself, not only the row that it refers to.
     const values = table.rows.map((row) => row[column.index]!).filter((cell) => cell !== null);
     const isCode = values.every(
       (cell) => typeof cell === "string" && cell.length <= 20 && /^\S*[^\s\d]\S*$/.test(cell),

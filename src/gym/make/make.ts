@@ -13,7 +13,7 @@ import { type Note, type Reference, readSchema } from "./schema.ts";
 export interface SourceDatabase {
   readonly name: string;
   readonly bytes: Uint8Array;
-  /** Whether its references were guessed when it was imported, though the copy declares them. */
+  /** Whether its references, which the file declares, were guessed when it was imported. */
   readonly guessed?: boolean;
   /** What importing it left out or changed. */
   readonly notes?: readonly Note[];
@@ -24,7 +24,7 @@ export interface MakeOptions {
   readonly seed?: number;
   /** Questions per database. @default 300 */
   readonly questions?: number;
-  /** Most phrasings of one query. @default 3 */
+  /** Maximum phrasings of one query. @default 3 */
   readonly phrasings?: number;
   /** Words for tables and columns whose names do not say enough: { "people": "guest", "people.dob": "birthday" }. */
   readonly names?: Names;
@@ -60,7 +60,7 @@ export interface MakeReport {
   readonly questions: Readonly<Record<Split, number>>;
   /** Databases without training questions. */
   readonly held_out_databases: readonly string[];
-  /** What became of natural wordings, if a model was asked for some. */
+  /** How many natural wordings were kept and refused; undefined if no model was asked for any. */
   readonly rephrased?: RephraseReport;
 }
 
@@ -159,7 +159,7 @@ function makeOne(
   }
 }
 
-/** Databases that are held out whole: about the share of them, at least one of three. */
+/** Databases that are held out whole: about this share of them, at least one of three. */
 function heldOut(names: readonly string[], share: number, seed: number): Set<string> {
   if (share === 0 || names.length < MIN_TO_HOLD_OUT) return new Set();
   const count = Math.min(names.length - 1, Math.max(1, Math.round(share * names.length)));

@@ -148,7 +148,7 @@ export function unclearPhrase(phrase: string, isDate: boolean): string | undefin
   return undefined;
 }
 
-/** Words that say how, but not of what. */
+/** Phrases that need a noun after them. */
 const BARE =
   /^(?:highest|lowest|average|mean|maximum|minimum|total|first|last|best|worst|current|other|value|values)$/i;
 

@@ -48,7 +48,7 @@ export interface WriteOptions {
   readonly seed: number;
   /** Number of questions wanted. */
   readonly questions: number;
-  /** Most phrasings of one query. */
+  /** Maximum phrasings of one query. */
   readonly phrasings: number;
 }
 
@@ -65,10 +65,10 @@ const SHARES: Readonly<Record<Difficulty, number>> = { easy: 0.4, medium: 0.35, 
 
 /** Share of the questions that may be further phrasings of a query that is already asked. */
 const REPHRASED = 0.25;
-/** Most rows and characters of an answer, which a player must write out. */
+/** Maximum rows and characters of an answer, which a player must write out. */
 const MAX_ROWS = 12;
 const MAX_CHARACTERS = 400;
-/** Most questions that have one answer: a model should not learn to answer "1". */
+/** Maximum share of questions with the same answer: a model should not learn to answer "1". */
 const MAX_SAME_ANSWER = 0.08;
 /** Draws of one form without a new query before it is given up, and draws per round. */
 const MAX_MISSES = 60;
@@ -76,7 +76,7 @@ const DRAWS = 12;
 const SURPLUS = 1.3;
 /** Instructions of a gold query, a sixth of what a player's query may take. */
 const MAX_GOLD_INSTRUCTIONS = 5_000_000;
-/** Queries that differ only in their values, unless too few others can be made. */
+/** Maximum queries that differ only in their values; doubled while too few others can be made. */
 const ALIKE = 4;
 
 interface Query {
@@ -96,8 +96,8 @@ export function writeQuestions(
   const drop = (reason: DropReason) => {
     dropped[reason] = (dropped[reason] ?? 0) + 1;
   };
-  const queries = new Map<string, Query | null>(); // null: tried and not kept
-  const asked = new Map<string, string>(); // text to query, for texts that two queries share
+  const queries = new Map<string, Query | null>(); // null: a query that was tried and not kept
+  const asked = new Map<string, string>(); // the query of each text: a second query with the same text is dropped
   const answers = new Map<string, number>();
   const maxSame = Math.max(4, Math.ceil(MAX_SAME_ANSWER * wanted));
   const r = random("make", seed, database.name);
@@ -122,7 +122,7 @@ export function writeQuestions(
     if (open.length === 0) {
       const isShort = DIFFICULTIES.some((one) => counts[one] < SHARES[one] * wanted);
       if (!isShort || maxAlike > ALIKE * 8) break;
-      maxAlike *= 2; // a small database: more questions of one kind
+      maxAlike *= 2; // a small database gives few shapes of queries, so each is used more often
       for (const own of state.values()) own.misses = 0;
       continue;
     }
@@ -345,7 +345,7 @@ function choose(
     const more = take(pool, 1, quotas[i]! - first, phrasings);
     take(spare[i]!, 0, quotas[i]! - first - more, phrasings);
   });
-  // What one difficulty lacks, the others give.
+  // If one difficulty has too few questions, the others make up for it.
   const used = new Set(chosen.map(({ text }) => text));
   for (let phrase = 0; phrase < phrasings && chosen.length < wanted; phrase++) {
     for (const query of inTurn(queries, r)) {

@@ -12,7 +12,7 @@ export function isRedundant(sql: string): boolean {
   if (two && two[1] === two[2]) return true;
   const pair = new RegExp(`^SELECT ${COLUMN}, ${COLUMN} FROM `).exec(sql);
   if (pair && pair[1] === pair[2]) return true;
-  // Both sides of a join are the same value.
+  // A query that selects both columns of a join condition gives each value twice.
   const [, list = "", one, other] =
     new RegExp(`^SELECT (.*?) FROM .*? ON (${NAME}\\.${NAME}) = (${NAME}\\.${NAME})(?: |$)`).exec(sql) ?? [];
   if ([one, other].every((side) => side !== undefined && list.split(", ").includes(side))) return true;
@@ -22,7 +22,7 @@ export function isRedundant(sql: string): boolean {
   const tested = [...where.matchAll(new RegExp(`(?:^| AND )${COLUMN} (?:=|<|>|<=|>=|<>|BETWEEN|IN|LIKE) `, "g"))];
   const names = tested.map(([, name]) => name);
   if (!/ OR |SELECT/.test(where) && new Set(names).size < names.length) return true;
-  // What is selected would be restricted by itself.
+  // A condition on the selected column gives its value away.
   const selected = new RegExp(
     `^SELECT (?:(?:COUNT\\(DISTINCT|AVG|SUM|MAX|MIN) ?\\(?|DISTINCT )?${COLUMN}\\)? FROM `,
   ).exec(sql)?.[1];
@@ -38,7 +38,7 @@ const DOUBLED =
 
 const MAX_TEXT = 260;
 
-/** Forms whose words fit a column of yes and no, and a table of pairs. */
+/** The forms whose words fit a column of yes and no, and those that fit a table of pairs. */
 const FLAG_FORMS = /^look_up/;
 const PAIR_FORMS = /^count$/;
 

@@ -13,7 +13,7 @@ export interface RephraseOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What became of the wordings. */
+/** How many wordings were asked for, kept and refused. */
 export interface RephraseReport {
   readonly model: string;
   readonly asked: number;

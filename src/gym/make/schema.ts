@@ -16,7 +16,7 @@ export interface FoundTable {
 
 export interface FoundColumn extends Column {
   readonly index: number;
-  /** Whether the schema declares a reference, used or not, so that its numbers are no quantities. */
+  /** Whether the schema declares this column as a reference, even one that is not used: its numbers are codes. */
   readonly coded: boolean;
   readonly nulls: number;
   /** Number of different values. */

@@ -10,7 +10,7 @@ import { isSqliteFile, readSqlite, sqliteFiles } from "./sources/sqlite.node.ts"
 
 export interface SourceOptions extends ColumnChoice {
   readonly seed: number;
-  /** Rows per table; rows that others refer to come in addition. @default SQLite: all, else 50,000 */
+  /** Maximum rows per table, not counting rows that others refer to. @default SQLite: all, else 50,000 */
   readonly maxRows?: number;
   /** Schema of a PostgreSQL database. @default public */
   readonly schema?: string;

@@ -124,7 +124,7 @@ const NAME_PARTS: Readonly<Record<string, string>> = { F: "first", L: "last", M:
 /** Splits words written without a space, such as "pettype", where every part is a known word. */
 function splitRun(run: string, extra: ReadonlySet<string>): string[] {
   const isWord = (word: string) => KNOWN.has(word) || extra.has(word);
-  // `dname` and `pnum` of departments and projects.
+  // Names such as `dname` of departments and `pnum` of projects: one letter for the table, then a word.
   const [, letter, tail] = /^([a-z])(name|num|number|no|code|date|type|title|location|status)$/.exec(run) ?? [];
   const table = letter === undefined ? undefined : [...extra].find((word) => word.startsWith(letter));
   if (table !== undefined && tail !== undefined && !isWord(run)) return [table, tail];

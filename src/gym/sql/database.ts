@@ -183,7 +183,7 @@ export class Database {
     if (this.#closed) throw new Error(`database ${this.name} is closed`);
     const refusal = refuseText(sql);
     if (refusal) return { ok: false, error: refusal };
-    const isWhole = maxRows >= MAX_ROWS && maxBytes >= MAX_RESULT_BYTES; // a smaller result may need fewer instructions
+    const isWhole = maxRows >= MAX_ROWS && maxBytes >= MAX_RESULT_BYTES; // fewer rows may take fewer instructions
     if (isWhole && maxInstructions <= (this.#tooLong.get(sql) ?? 0)) return { ok: false, error: TOO_LONG };
     const { value, report } = this.#withBudget(maxInstructions, () => {
       const kept = { maxRows, maxBytes, classes };

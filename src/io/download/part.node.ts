@@ -61,7 +61,7 @@ export class Part {
     for (const name of ["data", "info.json"]) rmSync(join(this.#folder, name), { force: true });
   }
 
-  /** Leaves the part to a later call; of two processes, the first one's is kept. */
+  /** Keeps the received bytes for a later download. If another process has kept its own already, these are deleted. */
   release(): void {
     try {
       if (this.size > 0) renameSync(this.#folder, this.#rest);

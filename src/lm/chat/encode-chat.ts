@@ -80,7 +80,10 @@ export class ChatEncoder {
     return [part.slice(end + closing.length), ...rest].flatMap((text) => this.#encodePart(text, mark));
   }
 
-  /** The rendered chat, split where the model begins to speak; the mark divides tokens that messages contain as text. */
+  /**
+   * The rendered chat, split where the model begins to speak. Where a message contains the text of a special token, `mark`
+   * is inserted after its first character, so that it is not encoded as that token; it is removed when encoding.
+   */
   #partsOf(messages: readonly ChatMessage[], tools: readonly Tool[] | undefined): { parts: string[]; mark: string } {
     const mark = unusedCharacter(JSON.stringify([messages, tools ?? []]));
     const split = (text: string, pattern: RegExp | undefined) =>

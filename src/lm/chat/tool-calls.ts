@@ -13,7 +13,7 @@ export interface ReplyPart {
   readonly calls: readonly ParsedCall[];
 }
 
-/** What a function may be called: what requests may name, so that a client can send a call back. */
+/** Valid function names. Requests are held to them too, so that a client can send any call back. */
 export const FUNCTION_NAME = /^[\w.-]{1,64}$/;
 
 const BEGIN = "<tool_call>";

@@ -16,7 +16,7 @@ import { type AgentClient, type AgentReward, lastStep, type RunAgent } from "./a
 import { agentFetch, type ModelCall } from "./openai-calls.ts";
 import { type Context, RecordedChat } from "./recorded-chat.ts";
 
-/** Where an agent can run. */
+/** A place where one agent can run at a time. */
 export interface AgentPlace {
   readonly run: RunAgent;
   /** Called when the rollout is over. */
@@ -190,7 +190,7 @@ class Rollout implements EpisodePolicy {
       return { text };
     } catch (error) {
       call.reject(error);
-      if (error instanceof LlmError) return { text: "" }; // the agent's affair
+      if (error instanceof LlmError) return { text: "" }; // the agent gets the refusal and decides what to do
       throw error;
     }
   }

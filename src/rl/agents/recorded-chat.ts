@@ -11,7 +11,7 @@ interface Point {
   readonly ids: readonly number[];
   /** Index of its segment. */
   readonly segment: number;
-  /** Number of the assistant's messages. */
+  /** Number of assistant messages in it. */
   readonly turns: number;
 }
 
@@ -49,7 +49,7 @@ export class RecordedChat {
       return { messages, tools, ids: this.#chat.encode(messages, tools), added: messages, segment: null, isAltered };
     }
     const isLast = known.ids.length === this.segments[known.segment]!.tokens.length;
-    const segment = isLast ? known.segment : null; // else it goes another way from the middle of a segment
+    const segment = isLast ? known.segment : null; // else it branches off in the middle of a segment, and begins its own
     return { messages, tools, ids, added: messages.slice(known.messages.length), segment, isAltered: false };
   }
 
@@ -98,7 +98,7 @@ function keyOf({ role, content, reasoning_content = "", tool_calls = [], name = 
   return JSON.stringify([role, content, reasoning_content, calls, name]);
 }
 
-/** A JSON value with the keys of its objects in order: clients write the arguments of a call anew. */
+/** A JSON value with the keys of its objects in order, since clients may send a call's arguments in another order. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

@@ -25,7 +25,7 @@ export interface ConnectOptions extends Pick<SessionOptions, "apiKey" | "socket"
   readonly observation_field?: string | null | undefined;
   /** Reward of a reply that is no valid action. @default 0 */
   readonly invalid_action_reward?: number | undefined;
-  /** An episode whose rewards add up to this is solved. @default to more than 0 */
+  /** An episode is solved if its rewards add up to at least this. @default more than 0 */
   readonly solved_reward?: number | null | undefined;
   /** Seconds for each reply, and to reach a server that was lost; null: no limit. @default 600 */
   readonly environment_timeout?: number | null | undefined;
@@ -125,14 +125,14 @@ interface Play {
   readonly field: string | null;
   readonly resets: ReadonlyMap<string, JsonObject>;
   readonly invalid_action_reward: number;
-  /** Is told why an episode failed. */
+  /** Called with the reason when an episode fails. */
   readonly report: (error: SqlEnvError) => void;
 }
 
-/** Errors that are told; all are in the records. */
+/** Maximum kinds of errors that become notes; the records have all of them. */
 const TOLD = 5;
 
-/** Tells each kind of error once. */
+/** Makes a function that passes each kind of error on as a note, once. */
 function reporter(onNote?: (text: string) => void): (error: SqlEnvError) => void {
   const told = new Set<unknown>();
   return (error) => {

@@ -104,7 +104,7 @@ export function addConfigOptions(command: Command): Command {
     for (const option of others) option.hidden = false;
     command.help();
   });
-  addAlias(command, "--data", "--questions-path"); // as other commands call it
+  addAlias(command, "--data", "--questions-path"); // the name of this option in other commands
   for (const key of RENAMED_KEYS)
     command.addOption(new Option(`--${key.replaceAll("_", "-")} <value>`, "deprecated").hideHelp());
   return command;

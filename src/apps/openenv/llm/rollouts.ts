@@ -9,7 +9,7 @@ import type { AgentClient, AgentPlace, AgentResult, AgentReward, Task } from "..
 
 /** Seconds that an agent waits for a task before it is told to ask again; proxies end silent requests after 30. */
 const POLL_SECONDS = 20;
-/** Rollouts that are over, of which late requests are told so. */
+/** Number of ended rollouts that are remembered, to tell late requests that they have ended. */
 const REMEMBERED = 4_096;
 
 /** What an agent gets. */
@@ -20,13 +20,13 @@ interface Offer {
 
 /** An agent that waits for a task. */
 interface Worker {
-  /** Answers it; null: there is nothing now. */
+  /** Answers the agent's request; null: there is no task now. */
   give(offer: Offer | null): void;
   /** Whether it has closed the connection. */
   isGone: boolean;
 }
 
-/** A rollout that is played. */
+/** A rollout that is being played. */
 interface Open {
   readonly task: Task;
   readonly openai: AgentClient;
@@ -56,7 +56,7 @@ export class Rollouts {
   readonly #over = new Map<string, string>();
   #isClosed = false;
 
-  /** Number of rollouts that are played. */
+  /** Number of rollouts that are being played. */
   get playing(): number {
     return this.#open.size;
   }
@@ -194,7 +194,7 @@ export class Rollouts {
   }
 }
 
-/** Without the keys that are not given. */
+/** The agent's result, without the keys that the report does not have. */
 function resultOf(report: Extract<z.infer<typeof reportSchema>, { reward: unknown }>): AgentResult {
   return Object.fromEntries(
     Object.entries(report).filter(([, value]) => value !== undefined),

@@ -56,7 +56,7 @@ interface CsvTable {
   readonly file: CsvFile;
   readonly name: string;
   readonly columns: readonly { readonly name: string; readonly type: string; readonly at: number }[];
-  /** The sample. */
+  /** Sampled rows. */
   readonly rows: readonly (readonly Cell[])[];
   readonly total: number;
   readonly notes: readonly Note[];

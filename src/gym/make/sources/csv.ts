@@ -7,9 +7,9 @@ export interface CsvOptions {
   readonly file: string;
   /** @default the first of , ; tab and | that the header has */
   readonly separator?: string;
-  /** Most fields of a record. @default 500 */
+  /** Maximum fields of a record. @default 500 */
   readonly maxColumns?: number;
-  /** Most characters of a field. @default 1,000,000 */
+  /** Maximum characters of a field. @default 1,000,000 */
   readonly maxField?: number;
 }
 
@@ -69,7 +69,7 @@ export function* readCsv(
       if (state === "quoted") {
         if (character === '"') state = "quote";
         else {
-          // Whole runs at a time: a field may be long.
+          // Takes all text up to the next quote at once, since a field may be long.
           const next = text.indexOf('"', at);
           const run = text.slice(at, next < 0 ? text.length : next);
           if (run.includes("\0")) throw fail("binary data");

@@ -7,7 +7,7 @@ export const MAX_DATABASE_BYTES = 500_000_000;
 /** Rows per table that are imported without --max-rows. More give no better questions, since answers are short. */
 export const DEFAULT_MAX_ROWS = 50_000;
 
-/** Most columns of a table, as in SQLite's limit of the sandbox. */
+/** Maximum columns of a table: the limit of the SQL sandbox. */
 export const MAX_SOURCE_COLUMNS = 500;
 
 /** Refuses a file that is larger than a worker can hold. */

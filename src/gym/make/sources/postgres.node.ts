@@ -18,7 +18,7 @@ export interface PostgresOptions {
   readonly onTable?: (name: string) => void;
 }
 
-/** What is used of a `pg` client. */
+/** The methods of a `pg` client that are used. */
 interface Client {
   connect(): Promise<void>;
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly Record<string, unknown>[] }>;
@@ -28,9 +28,9 @@ interface Client {
 
 const CONNECT_MS = 15_000;
 const STATEMENT_MS = 300_000;
-/** Rows from which a sample reads whole pages instead of every row. */
+/** From this many rows on, a table is sampled by whole pages instead of reading every row. */
 const LARGE = 5_000_000;
-/** Values looked up at once. */
+/** Values of one query that fetches the rows with these values. */
 const LOOKED_UP = 5_000;
 
 /** Whether a source is an address of PostgreSQL. */
@@ -116,7 +116,7 @@ function parseAddress(address: string): { readonly config: Config; readonly show
 }
 
 async function newClient(config: Config): Promise<Client> {
-  const name: string = "pg"; // optional, so not known to the compiler
+  const name: string = "pg"; // a variable, so that the compiler does not look for the optional package
   let pg: { readonly default: { readonly Client: new (config: object) => Client } };
   try {
     pg = (await import(name)) as typeof pg;

@@ -123,5 +123,5 @@ function sourceTable(
   };
 }
 
-/** Instructions for reading a whole table, at least ten per value of the largest file. */
+/** Maximum instructions for reading a whole table: at least ten for each value of the largest file that is accepted. */
 const MAX_READ_INSTRUCTIONS = 2_000_000_000;

@@ -149,7 +149,7 @@ export function parseRequest(body: string): ChatRequest {
 
 type Given = z.infer<typeof requestSchema>;
 
-/** Refuses what cannot be honoured and would change the kind of answer. */
+/** Refuses settings that are not supported and cannot be ignored, because they ask for another kind of answer. */
 function refuseUnsupported({ top_logprobs, tool_choice, response_format, tools }: Given): void {
   const refuse = (param: string, message: string) =>
     new LlmError(400, { message, param, code: "unsupported_parameter" });

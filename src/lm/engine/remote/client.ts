@@ -4,7 +4,7 @@
 //                   402 ──▶ again every 5 s, for an hour: a hosted service waits for its bill
 //                   anything else ──▶ EngineError with the server's words
 //     a future      polled with long polls; 410 ──▶ the request is sent again, with the same numbers
-//                   400 without words, which proxies send ──▶ again, three times
+//                   400 without a message, which proxies send ──▶ again, three times
 //
 // A request that is sent again has the same idempotency key and sequence number, by which servers know it.
 import { EngineError, messageOf } from "../../../errors.ts";
@@ -42,7 +42,7 @@ const RESUBMISSIONS = 3;
 
 const RESUME = "the server's checkpoints are whole: a training can be resumed with sqlenv train --resume";
 
-/** What a failed attempt says. */
+/** A failed attempt: its status and what the server said. */
 interface Failure {
   /** 0: no reply. */
   readonly status: number;
@@ -124,7 +124,7 @@ export class TinkerClient {
     }
   }
 
-  /** The error for a reply of another shape. */
+  /** The error for a reply that is not as the API defines it. */
   wrongReply(path: string, why: string): EngineError {
     return new EngineError("engine_reply", {
       what: `${this.url} answered ${path} with something else than the Tinker API's reply`,

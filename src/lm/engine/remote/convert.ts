@@ -5,7 +5,7 @@ import type { Reply, TinkerClient } from "./client.ts";
 import type { RemoteInputs } from "./losses.ts";
 import { modelInput, type PassOutput, type SampleOutput, type WireDatum } from "./messages.ts";
 
-/** A context as the API has it: the tokens but the last, and for each the next one as its target. */
+/** A context in the API's form: all tokens but the last as input, and the token after each as its target. */
 export function wireDatum(tokens: readonly number[], { weights, logprobs, advantages }: RemoteInputs): WireDatum {
   const shape = [tokens.length - 1];
   const floats = (values: ArrayLike<number>) => ({
@@ -39,7 +39,7 @@ export function logprobsOf(
   return logprobs;
 }
 
-/** A sample as ours end: after the first stop token, and where the stop rule ends the text. */
+/** Ends a server's sample where a local engine would: after the first stop token, or where the stop rule ends the text. */
 export function finished(
   { stop_ids, stop, max_new_tokens, onToken }: SampleRequest,
   sequence: SampleOutput["sequences"][number],
@@ -84,7 +84,7 @@ export function shapeOf(error: unknown): string {
   return issues?.[0] ? `${issues[0].path.join(".")}: ${issues[0].message}` : message;
 }
 
-/** Bytes of a number in a request, about the largest of both forms. */
+/** Bytes of a number in a request, about the most it takes in JSON or protobuf. */
 const NUMBER_BYTES = 12;
 
 /** Cuts data into requests of at most the server's number and bytes. */

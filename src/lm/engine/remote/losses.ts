@@ -1,12 +1,12 @@
-// Losses of a remote engine: how one of ours is sent to a server of the Tinker API, and what ours is for the log-probs
-// that come back. Servers sum their losses over all tokens; ours are averages, so weights and advantages are sent with
-// each token's share of the average.
+// Losses of a remote engine: how one of our losses is sent to a server of the Tinker API, and how its value and metrics
+// are computed from the log-probs that come back. Servers sum their losses over all tokens; ours are averages, so weights
+// and advantages are sent with each token's share of the average.
 import { UsageError } from "../../../errors.ts";
 import type { Datum } from "../engine.ts";
 import { crossEntropy } from "../learning/cross-entropy.ts";
 import { type BatchTotals, batchTotals, type LossSpec } from "../learning/loss.ts";
 
-/** What a server needs for one datum; arrays are as long as its tokens, entry i about predicting tokens[i]. */
+/** What a server needs for one datum. Arrays are as long as its tokens; entry i is about predicting tokens[i]. */
 export interface RemoteInputs {
   /** For cross_entropy. */
   readonly weights?: ArrayLike<number>;
@@ -27,7 +27,7 @@ export interface RemoteRequest {
 export interface RemoteLoss<S extends LossSpec = LossSpec> {
   /** Throws UsageError for options that the server's losses do not have. */
   request(batch: readonly Datum[], spec: S, totals: BatchTotals): RemoteRequest;
-  /** Our loss and metrics for the log-probs that the server computed. */
+  /** Computes our loss and metrics from the log-probs of the server. */
   result(
     batch: readonly Datum[],
     spec: S,

@@ -94,7 +94,7 @@ export class ProtoReader {
     return this.#fields.has(field);
   }
 
-  /** A number; the last one counts. @default 0 */
+  /** The value of a number field; of several, the last one counts. @default 0 */
   number(field: number): number {
     const value = this.#fields.get(field)?.at(-1) ?? 0;
     return typeof value === "number" ? value : mismatch(field);

@@ -155,7 +155,7 @@ export class RemoteEngine implements Engine {
       const tokens = batch.reduce((sum, datum) => sum + datum.tokens.length, 0);
       return { ...loss.result(batch, spec, totals, logprobs), logprobs, computed_tokens: tokens, tokens };
     } catch (error) {
-      this.#queue.fail(error); // a step without this gradient would be another training
+      this.#queue.fail(error); // a step without this gradient would give other weights
       throw error;
     }
   }
@@ -350,7 +350,7 @@ export class RemoteEngine implements Engine {
       lora_config: { rank, ...(seed !== undefined && { seed }), train_unembed: false, train_mlp, train_attn },
       type: "create_model",
     };
-    let early: unknown; // some servers name the model at once, some with the result
+    let early: unknown; // some servers send the model's id in the first reply, others in the result
     const submit = async () => {
       const submitted = await this.#client.json("create_model", body);
       early = record(submitted).model_id;

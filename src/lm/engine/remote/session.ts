@@ -10,7 +10,7 @@ export interface RemoteSession {
   readonly maxData: number;
   readonly maxBytes: number;
   readonly maxSamples: number;
-  /** Whether it takes our keys of random numbers, and leaves out log-probs that nobody trains on. */
+  /** Whether this is SQLEnv's server, which takes our keys of random numbers and can leave out log-probs. */
   readonly isOurs: boolean;
 }
 

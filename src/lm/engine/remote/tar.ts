@@ -1,7 +1,7 @@
 // Small tar archives, as servers send a PEFT folder: plain files, read by name and written in order.
 
 const BLOCK = 512;
-/** Adapters of large models; more than this is refused. */
+/** Maximum bytes of an unpacked archive. Adapters of large models are smaller. */
 export const MAX_ARCHIVE_BYTES = 4 * 2 ** 30;
 
 const encoder = new TextEncoder();

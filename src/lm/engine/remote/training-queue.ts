@@ -8,7 +8,7 @@ export interface Numbers {
   readonly seq_id: number;
 }
 
-/** One way to write a request. */
+/** One way to send a request: a route, and a body in JSON or protobuf. */
 export interface Form {
   readonly path: string;
   readonly body: (numbers: Numbers) => object | Uint8Array;

@@ -70,7 +70,7 @@ export function assembleMatmul512(): Uint8Array<ArrayBuffer> {
     asm.mov32(COUNT, word(from));
     asm.mov(slot(to), COUNT);
   }
-  asm.mov32(COUNT, word("ahead")); // per four-row tile and three panels; here per twelve rows and four panels
+  asm.mov32(COUNT, word("ahead")); // bytes per four rows and three panels; a tile here has twelve rows and four panels
   asm.shl(COUNT, 2);
   asm.mov(slot("aheadStep"), COUNT);
   asm.mov32(B, word("b"));

@@ -64,9 +64,9 @@ __device__ __forceinline__ uint4 plus(uint4 eight, const float* bias) {
 struct Head {
   const bf16* from;
   bf16* to;
-  const bf16* values; /* of a key's head: to be stored with it; else 0 */
+  const bf16* values; /* for a head of keys: the values to store beside it; else 0 */
   bf16* valuesTo;
-  const float *bias, *valuesBias; /* or 0; read with the inputs: registers cost more than a second read */
+  const float *bias, *valuesBias; /* 0: none. Read again with the inputs, which is cheaper than keeping them in registers. */
   float scale[MINE], cosine[MINE], sine[MINE];
 
   __device__ __forceinline__ void aim(const float* scales, const float* angles) {
