@@ -163,9 +163,19 @@ function cut(text: string): string {
   return text.length <= MAX_SHOWN_VALUE ? text : `${text.slice(0, MAX_SHOWN_VALUE)}… (${text.length} characters)`;
 }
 
-/** The message of any thrown value. */
+/** The message of any thrown value; never empty. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return error instanceof Error ? error.message || error.name : textOf(error);
+}
+
+/** Any value as a message shows it, also one that JSON cannot write. */
+export function textOf(value: unknown): string {
+  if (typeof value !== "object" || value === null) return String(value);
+  try {
+    return JSON.stringify(value) ?? Object.prototype.toString.call(value);
+  } catch {
+    return Object.prototype.toString.call(value); // such as one that contains itself
+  }
 }
 
 /** The candidate nearest to a misspelt name, or undefined when none is near (at most a third of the letters differ). */

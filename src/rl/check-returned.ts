@@ -1,6 +1,17 @@
 // Checks what an environment returns: it may be anybody's code.
-import { SqlEnvError } from "../errors.ts";
-import type { Environment, Task, TextReset, TextStep } from "./environment.ts";
+import { SqlEnvError, textOf } from "../errors.ts";
+import type { Environment, Task, TextEnvironment, TextReset, TextStep } from "./environment.ts";
+
+/** What `env` returned, if it is an environment; otherwise it throws. */
+export function checkOpened(name: string, returned: unknown): TextEnvironment {
+  const { reset, step } = objectOf(returned);
+  if (typeof reset === "function" && typeof step === "function") return returned as TextEnvironment;
+  throw new SqlEnvError("environment_failed", {
+    what: `environment ${name}: \`env\` must return an environment with reset() and step(), not`,
+    value: returned instanceof Promise ? "a promise" : textOf(returned),
+    remedy: "what takes time belongs in reset(), which may be asynchronous",
+  });
+}
 
 /** What `reset` returned, if it is a text; otherwise it throws. */
 export function checkReset(environment: Environment, task: Task, returned: unknown): TextReset {
@@ -34,7 +45,7 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 function wrongReturn({ name }: Environment, { id }: Task, what: string, value: unknown): SqlEnvError {
   return new SqlEnvError("environment_failed", {
     what: `environment ${name}, task ${id}: ${what}`,
-    value: typeof value === "object" ? JSON.stringify(value) : String(value),
-    remedy: "a reward that is not known is null",
+    value: textOf(value),
+    remedy: "a step has a text, a reward (a finite number, or null if it is not known) and done (true or false)",
   });
 }

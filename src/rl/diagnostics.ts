@@ -1,4 +1,5 @@
 // Warnings about the most common failures of RL trainings, reported when they begin, each with a remedy.
+import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import type { GRPOConfig } from "./config.ts";
 import type { Warning } from "./run/records.ts";
 
@@ -17,7 +18,12 @@ interface Sign {
   readonly patience?: number;
   readonly message: (metrics: Metrics, config: GRPOConfig) => string;
   readonly remedy: (metrics: Metrics, config: GRPOConfig) => string;
+  /** Added to the message: one of the episodes that it is about. */
+  readonly example?: (episodes: readonly WarnedEpisode[]) => string | undefined;
 }
+
+/** What a warning says of an episode. */
+export type WarnedEpisode = Pick<EpisodeRecord, "question_id" | "error" | "correctness" | "metrics">;
 
 /**
  * Consecutive steps in which a condition must not hold before it can be reported again: numbers near a threshold cross
@@ -171,6 +177,7 @@ const SIGNS: readonly Sign[] = [
       `${percent(metrics["environment/altered_history"])} of the agent's calls had replies in their history that the model did not give there: each began a new segment, and the model reads those replies as text`,
     remedy: () =>
       "send the model's messages back as they came, or ignore this if the agent shortens its history on purpose",
+    example: (episodes) => episodes.find(({ metrics }) => (metrics?.altered_history ?? 0) > 0)?.question_id,
   },
   {
     code: "sampling_mismatch",
@@ -189,6 +196,10 @@ const SIGNS: readonly Sign[] = [
     message: (metrics) =>
       `${Math.ceil(of(metrics, "episodes/unscorable"))} episodes could not be scored and were left out`,
     remedy: () => "episodes.jsonl has their errors",
+    example: (episodes) => {
+      const one = episodes.find(({ error }) => error !== null) ?? episodes.find(isUnscored);
+      return one && `${one.question_id}: ${cut(one.error ?? "its reward is null")}`;
+    },
   },
   {
     code: "nan",
@@ -198,6 +209,17 @@ const SIGNS: readonly Sign[] = [
     remedy: () => "if it happens again, lower learning_rate or max_grad_norm",
   },
 ];
+
+/** Characters of an error in a warning. */
+const MAX_ERROR = 300;
+
+function cut(text: string): string {
+  return text.length <= MAX_ERROR ? text : `${text.slice(0, MAX_ERROR)}…`;
+}
+
+function isUnscored({ correctness }: WarnedEpisode): boolean {
+  return correctness === null;
+}
 
 /** The state of the warnings in a checkpoint. */
 export interface Health {
@@ -219,11 +241,12 @@ export function warningsAt(
   metrics: Metrics,
   config: GRPOConfig,
   { warned, streaks = {} }: Health,
+  episodes: readonly WarnedEpisode[] = [],
 ): Required<Health> & { readonly warnings: readonly Warning[] } {
   const reported = new Set(warned);
   const counts = { ...streaks };
   const warnings: Warning[] = [];
-  for (const { code, metric, holds, patience = 1, message, remedy } of SIGNS) {
+  for (const { code, metric, holds, patience = 1, message, remedy, example } of SIGNS) {
     if (metric !== null && !(metric in metrics)) continue;
     const held = counts[code] ?? 0;
     delete counts[code];
@@ -232,7 +255,9 @@ export function warningsAt(
       if (reported.has(code) || counts[code]! < patience) continue;
       delete counts[code];
       reported.add(code);
-      warnings.push({ step, code, message: message(metrics, config), remedy: remedy(metrics, config) });
+      const one = example?.(episodes);
+      const said = message(metrics, config) + (one === undefined ? "" : `; the first is ${one}`);
+      warnings.push({ step, code, message: said, remedy: remedy(metrics, config) });
     } else if (reported.has(code)) {
       if (held - 1 > -QUIET_STEPS) counts[code] = held - 1;
       else reported.delete(code);

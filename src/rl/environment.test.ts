@@ -6,11 +6,11 @@ import { LocalEngine } from "../lm/engine/index.ts";
 import { createTurnEncoder, Tokenizer } from "../lm/model/index.ts";
 import { trainBpe } from "../lm/model/text/bpe-trainer.ts";
 import { type GRPOConfigInput, resolveConfig } from "./config.ts";
-import { chatPrompt, type Environment, type TextStep } from "./environment.ts";
+import { chatPrompt, type Environment, type TextEnvironment, type TextStep } from "./environment.ts";
 import { POLICY_LOSSES } from "./loss.ts";
 import { rewardEnvironment } from "./rewards.ts";
 import { rollOut } from "./rollout.ts";
-import type { EpisodeLine } from "./run/records.ts";
+import type { EpisodeLine, Warning } from "./run/records.ts";
 import { MemoryStore } from "./run/store.ts";
 import { trainAndEvaluate } from "./run/train-and-evaluate.ts";
 import { createTextEnvironment } from "./text-environment.ts";
@@ -135,6 +135,15 @@ test("settings that need more of an environment, or no environment at all, are r
 
 const TASKS = Array.from({ length: 20 }, (_, i) => ({ id: `t${i}`, text: `Say ${i}.`, answer: `${i}` }));
 
+function raise(error: unknown): never {
+  throw error;
+}
+
+/** Like a promise that is never fulfilled. */
+// biome-ignore lint/suspicious/noThenProperty: this is what is tested
+const NEVER_THEN = { then: () => {} };
+const HUGE = { text: "", reward: Number.MAX_VALUE, done: false };
+
 /** Plays one turn and returns what is given. */
 const returning = (step: unknown) => () => ({
   reset: ({ text }: { text: string }) => ({ text }),
@@ -158,6 +167,71 @@ test.each<[string, unknown, RegExp]>([
   expect(episode!).toMatchObject({ question_id: "t0", correctness: null, reward: null });
   const stop = rollOut(environment, [task], { model: player, config: config({ environment_errors: "stop" }) });
   await expect(stop).rejects.toThrow(/environment odd failed on task t0: .*environment_errors/s);
+  await player.engine.close();
+});
+
+/** Answers at once, with a reward. */
+const easy = { ...returning({ text: "", reward: 1, done: true })() };
+const itself: Record<string, unknown> = {};
+itself.text = itself;
+
+test.each<[string, () => unknown, RegExp]>([
+  ["cannot be made", () => raise(new Error("no memory")), /^no memory$/],
+  ["is no environment", () => undefined, /must return an environment with reset\(\) and step\(\), not: undefined/],
+  ["is a promise", async () => easy, /not: a promise; .*reset\(\)/],
+  ["throws when it is closed", () => ({ ...easy, close: () => raise(new Error("busy")) }), /^close\(\) failed: busy$/],
+  ["rejects when it is closed", () => ({ ...easy, close: async () => raise(new Error("busy")) }), /failed: busy$/],
+  [
+    "never closes",
+    () => ({ ...easy, close: () => new Promise(() => {}) }),
+    /^close\(\) failed: .* allows: 0.05 seconds/,
+  ],
+  ["never answers, without a Promise", () => ({ ...easy, step: () => NEVER_THEN }), /allows: 0.05 seconds$/],
+  ["throws what is no error", () => ({ ...easy, step: () => raise({ code: 7 }) }), /^\{"code":7\}$/],
+  ["throws without a message", () => ({ ...easy, step: () => raise(new RangeError()) }), /^RangeError$/],
+  [
+    "returns what contains itself",
+    () => ({ ...easy, reset: () => itself }),
+    /task t0: reset\(\) must return .*object Object/,
+  ],
+  ["pays more than a number holds", () => ({ ...easy, step: () => HUGE }), /task t0: the rewards of its steps add up/],
+])("an environment that %s loses its episodes, and no others", async (_, env, message) => {
+  const player = model();
+  let made = 0;
+  const open = () => (made++ === 1 ? (env() as TextEnvironment) : easy);
+  const environment = createTextEnvironment({ env: open, tasks: TASKS });
+  const settings = { environment_timeout: 0.05 };
+  const three = [TASKS[1]!, TASKS[0]!, TASKS[2]!];
+  const episodes = await rollOut(environment, three, { model: player, config: config(settings) });
+  expect(episodes[1]).toMatchObject({ error: expect.stringMatching(message), reward: null, correctness: null });
+  expect(episodes.filter((_, i) => i !== 1)).toMatchObject([{ error: null }, { error: null }]);
+  made = 1;
+  const stop = config({ ...settings, environment_errors: "stop" });
+  await expect(rollOut(environment, [TASKS[0]!], { model: player, config: stop })).rejects.toThrow(
+    /failed on task t0: /,
+  );
+  await player.engine.close();
+});
+
+test("a metric or a component of a reward may have any name", async () => {
+  const player = model();
+  const numbers = JSON.parse('{"__proto__": 2, "constructor": 3}');
+  const env = returning({ text: "", reward: 1, done: true, metrics: numbers, rewards: numbers });
+  const { metrics } = await new GRPOTrainer({ model: player, env, tasks: TASKS, config: config() }).train();
+  expect(metrics[0]).toMatchObject({ "environment/constructor": 3, "environment/reward/__proto__": 2 });
+  await player.engine.close();
+});
+
+test("a warning about episodes without a score names a task and what went wrong", async () => {
+  const player = model();
+  const store = new MemoryStore();
+  const env = () => ({ ...easy, step: () => raise(new Error("the judge is asleep")) });
+  const settings = config({ max_steps: 1 });
+  await new GRPOTrainer({ model: player, env, tasks: TASKS, config: settings, store }).train();
+  const warnings = store.logs["warnings.jsonl"] as Warning[];
+  expect(warnings.find(({ code }) => code === "unscorable")!.message).toMatch(
+    /^8 episodes could not be scored and were left out; the first is t\d+: the judge is asleep$/,
+  );
   await player.engine.close();
 });
 

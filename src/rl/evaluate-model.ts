@@ -12,7 +12,7 @@ import {
 import { batchingOf, type GRPOConfig } from "./config.ts";
 import type { Environment, EpisodePurpose, Task, TaskSplit } from "./environment.ts";
 import { evaluationConfig, policyFor } from "./model-policy.ts";
-import { playTask } from "./rollout.ts";
+import { closeEnvironment, playTask } from "./rollout.ts";
 import type { Decoding, Evaluation, EvaluationSplit, MetricLine } from "./run/records.ts";
 import type { SamplingModel } from "./trainable-model.ts";
 
@@ -108,12 +108,13 @@ export function modelWorker(options: ModelWorkerOptions): () => EpisodeWorker<Dr
         const timeout = config.environment_timeout;
         const record = await playTask(env, task, policy, { environment, split, turns, timeout, signal: own });
         if (record.error !== null) {
-          await env.close?.(); // it may still be busy with this task
+          await closeEnvironment(env, timeout); // it may still be busy with this task
           env = environment.open(purpose);
         }
         return record;
       },
-      close: () => env.close?.(),
+      // Its episodes have ended: a failure to close changes nothing.
+      close: async () => void (await closeEnvironment(env, config.environment_timeout)),
     };
   };
 }

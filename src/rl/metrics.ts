@@ -7,7 +7,8 @@ export type Sums = Readonly<Record<string, readonly [sum: number, count: number]
 export function added(sums: Sums, metrics: Readonly<Record<string, number>>): Sums {
   const finite = Object.entries(metrics).filter(([, value]) => Number.isFinite(value));
   const changed = finite.map(([name, value]) => {
-    const [sum, count] = sums[name] ?? [0, 0];
+    // Names are an environment's own, such as "constructor", which every object inherits.
+    const [sum, count] = Object.hasOwn(sums, name) ? sums[name]! : [0, 0];
     return [name, [sum + value, count + 1]] as const;
   });
   return { ...sums, ...Object.fromEntries(changed) };

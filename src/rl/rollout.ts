@@ -1,6 +1,6 @@
 // Rollouts: the model plays a batch of tasks, all episodes at once. The engine samples the turns that are due in one
 // batch; environments step in between, or at the same time if they run on other threads.
-import { SqlEnvError } from "../errors.ts";
+import { messageOf, SqlEnvError } from "../errors.ts";
 import { EpisodeBoundary } from "../gym/episode-boundary.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import { checkReset, checkStep } from "./check-returned.ts";
@@ -41,14 +41,18 @@ export async function rollOut(
     const own = { model, prompt: environment.prompt, config, turns, key, seed: index, signal: episodeSignal };
     const policy = policyFor(opened, own);
     const env = clock.environment(opened);
-    const record = await playTask(env, task, policy, {
+    const timeout = config.environment_timeout;
+    const played = playTask(env, task, policy, {
       environment,
       split: "train",
       turns,
-      timeout: config.environment_timeout,
+      timeout,
       clock,
       signal: episodeSignal,
-    }).finally(() => env.close?.());
+    });
+    const close = () => closeEnvironment(env, timeout);
+    const failure = await played.then(close, close);
+    const record = withError(await played, failure);
     if (config.environment_errors === "stop" && record.error !== null) throw stopped(environment, task, record.error);
     onEpisode?.(++done, tasks.length);
     const { messages, segments, truncated, written: completion_tokens } = policy;
@@ -91,9 +95,10 @@ export async function playTask(
 ): Promise<EpisodeRecord> {
   const steps: PlayedStep[] = [];
   let first: string | null = null;
+  let reward = 0;
   const boundary = new EpisodeBoundary(signal);
-  const limited = <T>(reply: T | Promise<T>) =>
-    boundary.wait(reply instanceof Promise && timeout !== null ? within(timeout, reply) : reply);
+  const limited = <T>(reply: T | PromiseLike<T>) =>
+    boundary.wait(isThenable(reply) ? within(timeout, Promise.resolve(reply)) : reply);
   let error: string | null = null;
   try {
     if (env.acquire) await boundary.call(() => boundary.wait(env.acquire!()));
@@ -105,6 +110,8 @@ export async function playTask(
       if (!reply) break;
       const step = await boundary.call(async () => checkStep(environment, task, await limited(env.step(reply.text))));
       steps.push({ reply: reply.text, step });
+      reward += step.reward ?? 0;
+      if (!Number.isFinite(reward)) await boundary.call(() => Promise.reject(tooLarge(environment, task)));
       text = step.text;
       if (step.done) break;
     }
@@ -120,8 +127,44 @@ export async function playTask(
   return record;
 }
 
-/** Rejects when a promise takes longer. */
-function within<T>(seconds: number, promise: Promise<T>): Promise<T> {
+/** Closes an environment. Resolves with why that failed; null if it did not. */
+export async function closeEnvironment(env: TextEnvironment, timeout: number | null): Promise<string | null> {
+  try {
+    const closing = env.close?.();
+    if (isThenable(closing)) await within(Math.min(timeout ?? CLOSE_SECONDS, CLOSE_SECONDS), Promise.resolve(closing));
+    return null;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** The record of an episode whose environment failed after it. */
+function withError(record: EpisodeRecord, error: string | null): EpisodeRecord {
+  if (error === null || record.error !== null) return record;
+  return {
+    ...record,
+    error: `close() failed: ${error}`,
+    correctness: null,
+    progress: null,
+    operational: null,
+    reward: null,
+  };
+}
+
+function tooLarge({ name }: Environment, { id }: Task): Error {
+  return new Error(`environment ${name}, task ${id}: the rewards of its steps add up to more than a number can hold`);
+}
+
+function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === "function";
+}
+
+/** Seconds that closing an environment may take: an interrupted training waits for it. */
+const CLOSE_SECONDS = 60;
+
+/** Rejects when a promise takes longer. @param seconds null: no limit */
+function within<T>(seconds: number | null, promise: Promise<T>): Promise<T> {
+  if (seconds === null) return promise;
   let timer: ReturnType<typeof setTimeout>;
   const late = new Promise<never>((_, reject) => {
     const tooLate = () => reject(new Error(`it took longer than environment_timeout allows: ${seconds} seconds`));

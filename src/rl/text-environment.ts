@@ -2,6 +2,7 @@
 import { UsageError } from "../errors.ts";
 import type { EpisodeRecord } from "../gym/evaluation/index.ts";
 import { random } from "../random.ts";
+import { checkOpened } from "./check-returned.ts";
 import { chatPrompt, type Environment, type Task, type TaskSplit, type TextEnvironment } from "./environment.ts";
 import type { JudgedEpisode } from "./run/records.ts";
 import { reportedMetrics } from "./text-record.ts";
@@ -52,11 +53,23 @@ export function createTextEnvironment(options: TextEnvironmentOptions): Environm
     name,
     prompt: chatPrompt(promptName(name, system), system),
     tasks: (split) => tasks[split],
-    open: () => env(),
+    open: () => open(name, env),
     solvedReward,
     metrics: reportedMetrics,
     judge: async (records) => judged(records),
   };
+}
+
+/** An environment that cannot be made fails the episode it is for, as one that throws later. */
+function open(name: string, env: () => TextEnvironment): TextEnvironment {
+  try {
+    return checkOpened(name, env());
+  } catch (error) {
+    const fail = (): never => {
+      throw error;
+    };
+    return { reset: fail, step: fail };
+  }
 }
 
 /** Whether each task was solved; rules about SQL queries do not apply. Aborted episodes are left out. */

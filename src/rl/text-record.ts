@@ -116,10 +116,7 @@ function sum(values: readonly number[]): number {
 }
 
 function sumsByName(records: readonly Readonly<Record<string, number>>[]): Record<string, number> {
-  const sums: Record<string, number> = {};
-  for (const record of records)
-    for (const [name, value] of Object.entries(record)) sums[name] = (sums[name] ?? 0) + value;
-  return sums;
+  return Object.fromEntries(Object.entries(records.reduce(added, {})).map(([name, [total]]) => [name, total]));
 }
 
 /** Means over the records that have the name. */

@@ -311,7 +311,7 @@ export class GRPOTrainer {
     this.#update({ elapsed: timing.elapsed });
     store.append("timings.jsonl", timing);
 
-    await this.#warn(meansOf(this.#stepMetrics));
+    await this.#warn(meansOf(this.#stepMetrics), episodes);
     this.#stepMetrics = {};
     this.#groups = 0;
 
@@ -328,8 +328,8 @@ export class GRPOTrainer {
   }
 
   /** Logs new warnings. */
-  async #warn(metrics: Readonly<Record<string, number>>): Promise<void> {
-    const { warnings, ...health } = warningsAt(this.#state.step, metrics, this.config, this.#state);
+  async #warn(metrics: Readonly<Record<string, number>>, episodes: readonly EpisodeLine[] = []): Promise<void> {
+    const { warnings, ...health } = warningsAt(this.#state.step, metrics, this.config, this.#state, episodes);
     this.#update(health);
     for (const warning of warnings) {
       this.store.append("warnings.jsonl", warning);
