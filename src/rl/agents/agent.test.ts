@@ -149,9 +149,22 @@ describe("ids", () => {
     expect(third!.tokens).not.toEqual(second!.tokens);
     expect(episode!.metrics).toEqual({ new_segments: 0.5, altered_history: 0.25 });
     const health = { warned: [], streaks: {} };
-    const { warnings } = warningsAt(1, { "environment/altered_history": 0.25 }, config(), health);
-    expect(warnings).toMatchObject([{ code: "altered_history", message: expect.stringContaining("25 %") }]);
+    const { warnings } = warningsAt(1, { "environment/altered_history": 0.25 }, config(), health, [episode!]);
+    expect(warnings).toMatchObject([{ code: "altered_history", message: expect.stringMatching(/^25 %.* is t0$/) }]);
   });
+});
+
+test("replies under another system prompt are counted as altered; few-shot replies of the agent's own are not", async () => {
+  const messages = async (openai: AgentClient, text: string) => {
+    const user = { role: "user", content: text };
+    const shot = { role: "assistant", content: "an example" };
+    const { message } = (await ask(openai, [{ role: "system", content: "A" }, user])).choices[0];
+    await ask(openai, [{ role: "system", content: "B" }, user, message, user]);
+    await ask(openai, [{ role: "system", content: "C" }, user, shot, user]);
+  };
+  const [episode] = await play((task, openai) => messages(openai, task.text).then(() => 1));
+  expect(episode!.segments).toHaveLength(3);
+  expect(episode!.metrics!.altered_history).toBeCloseTo(1 / 3, 9);
 });
 
 test("the same seed trains to the same weights, tokens and losses, with agents that call at the same time", async () => {

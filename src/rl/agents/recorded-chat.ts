@@ -45,7 +45,8 @@ export class RecordedChat {
     const ids = known && this.#chat.extend(known.ids, known.turns, messages, tools);
     if (!known || !ids) {
       const common = Math.max(0, ...this.#points.map((point) => commonLength(point.messages, keys)));
-      const isAltered = known !== undefined || (common > 0 && messages.slice(common).some(isReply));
+      const isElsewhere = this.#hasReply(keys) || (common > 0 && messages.slice(common).some(isReply));
+      const isAltered = known !== undefined || isElsewhere;
       return { messages, tools, ids: this.#chat.encode(messages, tools), added: messages, segment: null, isAltered };
     }
     const isLast = known.ids.length === this.segments[known.segment]!.tokens.length;
@@ -69,6 +70,12 @@ export class RecordedChat {
       segment: index,
       turns: 1 + messages.filter(isReply).length,
     });
+  }
+
+  /** Whether the model gave one of these messages, in whatever history. */
+  #hasReply(keys: readonly string[]): boolean {
+    const replies = new Set(this.#points.map(({ messages }) => messages.at(-1)));
+    return keys.some((key) => replies.has(key));
   }
 
   /** The longest earlier history that these messages continue. */
