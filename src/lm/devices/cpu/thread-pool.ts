@@ -1,5 +1,6 @@
 // Thread pool: all threads run each kernel together. Each has an instance of the module over one shared memory and
-// computes its share (part, parts); the caller is part 0. Workers spin briefly between kernels, then sleep.
+// computes its share (part, parts); the caller is part 0. Threads spin while they wait for each other, then sleep: waking
+// one costs more than a small kernel, so they spin longer where that succeeds, and only briefly where cores are shared.
 
 import { SqlEnvError } from "../../../errors.ts";
 
@@ -33,7 +34,22 @@ const STOP = -1;
 const SLICE_MS = 500; // interval after which a waiting caller checks for dead threads
 const START_MS = 120_000; // time limit for starting a thread, generous enough for a busy machine
 const MAX_ARGS = 32;
-const SPINS = 4_000; // about 30 µs: longer than the gaps within a step, short enough for shared cores
+const TIMED_SPINS = 20_000; // about 100 µs
+
+/** How long to spin before sleeping: longer after each success, much shorter after each failure. */
+const SPIN_US = { least: 10, most: 300 }; // decoding has gaps of up to 200 µs between two steps
+
+/** Converts microseconds to iterations of the loop in which threads spin. */
+function spinsOf<T extends Record<string, number>>(microseconds: T): T {
+  const word = new Int32Array(new SharedArrayBuffer(4));
+  const times = Array.from({ length: 5 }, () => {
+    const start = performance.now();
+    for (let spin = 0; Atomics.load(word, 0) === 0 && spin < TIMED_SPINS; ) spin++;
+    return performance.now() - start;
+  });
+  const perMicrosecond = TIMED_SPINS / 1000 / Math.max(0.01, Math.min(...times)); // the fastest was compiled and not interrupted
+  return Object.fromEntries(Object.entries(microseconds).map(([name, us]) => [name, us * perMicrosecond])) as T;
+}
 
 /** Creates a pool of one thread: kernels run in the caller. */
 export function singleThread(exports: KernelExports, observe?: ObserveKernel): ThreadPool {
@@ -63,6 +79,7 @@ export function startThreadPool(
   const control = new Int32Array(new SharedArrayBuffer(4 * (FIRST_STATE + size)));
   const args = new Float64Array(new SharedArrayBuffer(8 * MAX_ARGS));
   const worked = observe && new Float64Array(new SharedArrayBuffer(8 * size)); // milliseconds of each part
+  const spins = spinsOf(SPIN_US);
   const names = Object.keys(exports);
   const indices = new Map(names.map((name, i) => [name, i]));
   const workers = Array.from({ length: size - 1 }, (_, i) =>
@@ -74,7 +91,7 @@ export function startThreadPool(
       names,
       part: i + 1,
       parts: size,
-      spins: SPINS,
+      spins,
       native,
       worked,
     }),
@@ -89,6 +106,7 @@ export function startThreadPool(
     Atomics.add(control, JOB, 1);
     Atomics.notify(control, JOB);
   };
+  let limit = spins.most;
   let closed = false;
   let lost: SqlEnvError | undefined;
   const started = performance.now();
@@ -124,9 +142,11 @@ export function startThreadPool(
       }
       if (worked) worked[0] = performance.now() - start;
       // The other threads write to the same memory: wait until they are done, even after a failure here.
-      for (let spin = 0, left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
-        if (++spin > SPINS && Atomics.wait(control, REMAINING, left, SLICE_MS) === "timed-out") checkThreads();
+      let spin = 0;
+      for (let left = Atomics.load(control, REMAINING); left > 0; left = Atomics.load(control, REMAINING)) {
+        if (++spin > limit && Atomics.wait(control, REMAINING, left, SLICE_MS) === "timed-out") checkThreads();
       }
+      limit = spin > limit ? Math.max(spins.least, limit / 8) : Math.min(spins.most, limit * 1.25);
       if (failure) throw failure.error;
       if (Atomics.load(control, FAILED) !== 0) throw new Error(`a thread failed in kernel ${kernel}`);
       if (worked) observe!(kernel, (performance.now() - start) / 1000, worked.reduce((sum, ms) => sum + ms, 0) / 1000);
@@ -162,8 +182,10 @@ async function serveKernels({ module, memory, control, args, names, part, parts,
   if (bound) exports.useHost(1);
   const kernels = names.map((name) => bound?.kernels[name] ?? exports[name]);
   Atomics.store(control, 8 + part, id);
-  for (let seen = 0; ; ) {
-    for (let spin = 0; Atomics.load(control, 0) === seen; ) if (++spin > spins) Atomics.wait(control, 0, seen);
+  for (let seen = 0, limit = spins.most; ; ) {
+    let spin = 0;
+    while (Atomics.load(control, 0) === seen) if (++spin > limit) Atomics.wait(control, 0, seen);
+    limit = spin > limit ? Math.max(spins.least, limit / 8) : Math.min(spins.most, limit * 1.25);
     seen = Atomics.load(control, 0);
     if (control[2] < 0) return;
     const start = worked && performance.now();
