@@ -4,7 +4,7 @@ import { usableCpus } from "../../../io/cpus.node.ts";
 import { type CpuDevice, type CpuOptions, createCpuDevice } from "./device.ts";
 import { startThread } from "./thread.node.ts";
 import { INSTRUCTION_SETS, type InstructionSet } from "./x64/instruction-set.ts";
-import { bindFromText, bindingText, nativeCode } from "./x64/native.node.ts";
+import { adviseHugePages, bindFromText, bindingText, nativeCode } from "./x64/native.node.ts";
 
 export interface CpuNodeOptions extends Omit<CpuOptions, "startWorker" | "native"> {
   /** Number of threads. @default the cores this process may use, at most 8 */
@@ -28,7 +28,12 @@ export function createCpu({
   return createCpuDevice({
     ...options,
     threads,
-    native: native && ((memory) => bindFromText(native, memory)),
+    native:
+      native &&
+      ((memory) => {
+        adviseHugePages(native, memory);
+        return bindFromText(native, memory);
+      }),
     startWorker: (source, data) => startThread(source, data, native ? bindingText(native) : undefined),
   });
 }

@@ -86,6 +86,7 @@ export function assembleMatmul512(): Uint8Array<ArrayBuffer> {
   asm.shr(COUNT, 2);
   asm.cmp(COUNT, 3);
   asm.jge(many);
+  prefetchForOneTile(asm);
   asm.cmp(COUNT, 2);
   asm.je(eight);
   groups(asm, [3, 2, 1, "half"], [4]);
@@ -126,6 +127,17 @@ export function assembleMatmul512(): Uint8Array<ArrayBuffer> {
   asm.bind(narrow);
   asm.append(assembleMatmul());
   return asm.finish();
+}
+
+/** Sets the prefetch step for one tile of three vectors per group of panels, unless panels are not contiguous. */
+function prefetchForOneTile(asm: Assembler): void {
+  const apart = asm.label();
+  asm.mov("rsi", slot("aheadStep"));
+  asm.cmp("rsi", 0);
+  asm.je(apart);
+  asm.mov("rsi", 32 * panelsOf(3));
+  asm.mov(slot("aheadStep"), "rsi");
+  asm.bind(apart);
 }
 
 /** Writes how many tiles of twelve, eight and four rows the rows are divided into: 8 + 8 rather than 12 + 4. */
@@ -229,7 +241,8 @@ function tile(asm: Assembler, height: Height, width: Width): void {
   asm.cmp(COUNT, 0);
   asm.je(finish);
   const loop = asm.here();
-  asm.prefetcht0({ base: AHEAD });
+  const lines = height === 12 ? 1 : Math.ceil(panelsOf(width) / 2); // one tile alone must prefetch all of the next panels
+  for (let line = 0; line < lines; line++) asm.prefetcht0({ base: AHEAD, offset: 64 * line });
   asm.add(AHEAD, slot("aheadStep"));
   const columns = Array.from({ length: vectors }, (_, i) => sums.length + i);
   const factor = sums.length + vectors;

@@ -17,6 +17,8 @@ const FUNCTIONS: Record<NativeFunction, (set: InstructionSet) => Uint8Array> = {
 };
 
 const [READ_WRITE, READ_EXECUTE, PRIVATE_ANONYMOUS] = [3, 5, 0x22];
+const HUGE_PAGES = 14; // MADV_HUGEPAGE
+const MAX_BYTES = 2 ** 32; // V8 reserves this range for a WebAssembly memory
 
 const mapped = new Map<InstructionSet, Native | null>();
 let fastest: InstructionSet | null | undefined;
@@ -47,6 +49,16 @@ export function bindFromText(native: Native, memory: WebAssembly.Memory): Bound 
   const evaluate = new Function("require", `return ${bindingText(native)}`);
   const bind = evaluate(createRequire(import.meta.url)) as (memory: WebAssembly.Memory) => Bound;
   return bind(memory);
+}
+
+/**
+ * Asks the system for pages of 2 MB in a device's memory, where it gives them only on request: attention in decoding
+ * reads and writes many places far apart, each of which would need a page's address of its own. Nothing depends on it.
+ */
+export function adviseHugePages({ koffi }: Native, memory: WebAssembly.Memory): void {
+  const advise = koffi.load(null).func("int madvise(void *address, size_t length, int advice)");
+  const start = koffi.address(new Uint8Array(memory.buffer));
+  advise(...([start, MAX_BYTES, HUGE_PAGES] as never[])); // the whole range is reserved, so it covers what is added later
 }
 
 /** A JavaScript expression for workers: a function from their memory to the bound kernels. */
