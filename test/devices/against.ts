@@ -10,7 +10,7 @@ import { addLora, mergeLora } from "../../src/lm/model/lora.ts";
 import { createModel, parametersChanged } from "../../src/lm/model/parameters.ts";
 import { random } from "../../src/random.ts";
 import { FAMILIES, tinyModel } from "../helpers/tiny-model.ts";
-import { angleOf, Bench, tree } from "./bench.ts";
+import { angleOf, Bench, distance, tree } from "./bench.ts";
 import { everyKernel } from "./every.ts";
 import { linear, swiGlu } from "./reference.ts";
 
@@ -24,16 +24,6 @@ export interface AgainstTolerances {
   /** Of a loss, relative; of a log-prob, absolute. */
   readonly loss: number;
   readonly logprob: number;
-}
-
-/** ‖got − want‖ / ‖want‖; NaN anywhere gives NaN. */
-export function distance(got: ArrayLike<number>, want: ArrayLike<number>): number {
-  let [off, size] = [0, 0];
-  for (let i = 0; i < want.length; i++) {
-    off += (got[i]! - want[i]!) ** 2;
-    size += want[i]! ** 2;
-  }
-  return got.length === want.length ? Math.sqrt(off / (size || 1)) : Number.NaN;
 }
 
 /** Tests of a device; `note` gets the measured errors. */

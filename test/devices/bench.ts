@@ -164,3 +164,13 @@ export class Bench {
     }
   }
 }
+
+/** ‖got − want‖ / ‖want‖; NaN anywhere gives NaN. */
+export function distance(got: ArrayLike<number>, want: ArrayLike<number>): number {
+  let [off, size] = [0, 0];
+  for (let i = 0; i < want.length; i++) {
+    off += (got[i]! - want[i]!) ** 2;
+    size += want[i]! ** 2;
+  }
+  return got.length === want.length ? Math.sqrt(off / (size || 1)) : Number.NaN;
+}

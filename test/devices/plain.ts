@@ -1,5 +1,5 @@
-// The part of a test runner that the device suite uses, so that it runs with Node alone: see device-suite.ts.
-import { isDeepStrictEqual } from "node:util";
+// The part of a test runner that the device suite uses, so that it runs with Node alone or in a browser: see
+// device-suite.ts and browser-suite.ts.
 
 interface Case {
   readonly name: string;
@@ -61,7 +61,7 @@ export function expect(got: unknown, what = "") {
   const number = got as number;
   return {
     toBe: (want: unknown) => check(Object.is(got, want), String(want)),
-    toEqual: (want: unknown) => check(isDeepStrictEqual(got, want), String(want).slice(0, 200)),
+    toEqual: (want: unknown) => check(isEqual(got, want), String(want).slice(0, 200)),
     toBeNaN: () => check(Number.isNaN(got), "NaN"),
     toBeGreaterThan: (least: number) => check(number > least, `above ${least}`),
     toBeGreaterThanOrEqual: (least: number) => check(number >= least, `at least ${least}`),
@@ -78,6 +78,15 @@ export function expect(got: unknown, what = "") {
     },
   };
 }
+/** Whether two values, or all that arrays and objects hold, are the same. */
+function isEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  const keys = Object.keys(a) as (keyof typeof a)[];
+  const isAlike = a.constructor === b.constructor && keys.length === Object.keys(b).length;
+  return isAlike && keys.every((key) => Object.hasOwn(b, key) && isEqual(a[key], b[key]));
+}
+
 expect.fail = (message: string): never => {
   throw new Error(message);
 };

@@ -7,7 +7,7 @@ import { openSafetensors } from "../../src/lm/model/formats/safetensors.node.ts"
 import { createModel } from "../../src/lm/model/parameters.ts";
 import { everyToken, logitsOf, train } from "../helpers/model-passes.ts";
 import { ENTROPY_WEIGHT, type ReferenceName, readReference, TEMPERATURE } from "../reference/read.ts";
-import { distance } from "./against.ts";
+import { distance } from "./bench.ts";
 
 /** Tests of a device; `root` is the address of the folder test/reference, `note` gets the measured errors. */
 export function againstTransformers(

@@ -1,10 +1,12 @@
 // Loads a model in a browser, from a URL or chosen files, with an engine in the calling thread. Call it in a worker: a
 // step takes seconds, and the page's thread must stay free.
 
-import { ModelLoadError, messageOf } from "../../errors.ts";
+import { ModelLoadError, messageOf, OOMError } from "../../errors.ts";
 import { createWebCpu } from "../devices/cpu/start.web.ts";
+import type { Device } from "../devices/index.ts";
+import { whyNoGpu } from "../devices/webgpu/find.web.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { openModelFolder, type ReadModelFile, WEIGHTS_FILE } from "../model/formats/folder.ts";
+import { type ModelFolder, openModelFolder, type ReadModelFile, WEIGHTS_FILE } from "../model/formats/folder.ts";
 import { loadWeights } from "../model/formats/load.ts";
 import { createModel, parameterCount } from "../model/parameters.ts";
 import { createTurnEncoder, type TurnEncoder } from "../model/text/chat-template.ts";
@@ -22,6 +24,11 @@ export interface WebModelOptions {
   readonly files?: readonly string[] | undefined;
   /** Whether to allocate gradients for training. @default true */
   readonly trains?: boolean;
+  /**
+   * Where it runs: "webgpu" is any GPU that WebGPU reaches, "auto" none that only emulates one. If the GPU or the page
+   * does not allow it, or the model does not fit, it is the CPU. @default "cpu"
+   */
+  readonly device?: WebDevice | undefined;
   /** Number of CPU threads, if the page is cross-origin isolated. @default the number of cores, at most 8 */
   readonly threads?: number | undefined;
   readonly simd?: "plain" | "relaxed" | undefined;
@@ -32,33 +39,72 @@ export interface WebModelOptions {
   readonly losses?: LossTable;
 }
 
+export type WebDevice = "auto" | "cpu" | "webgpu";
+
 export interface WebModel {
   readonly engine: LocalEngine;
   readonly tokenizer: Tokenizer;
   readonly turns: TurnEncoder;
   readonly config: ModelConfig;
   readonly facts: EngineFacts;
+  /** Why it is not on a GPU; undefined if it is, or if the CPU was asked for. */
+  readonly noGpu: string | undefined;
 }
 
 /** Loads a model folder in the Hugging Face layout, given its URL or a function that reads its files. */
 export async function loadWebModel(
   from: string | URL | ReadModelFile,
-  { files, trains = true, threads, simd, onProgress, signal, losses = {}, ...options }: WebModelOptions = {},
+  options: WebModelOptions = {},
 ): Promise<WebModel> {
+  const { files, trains = true, device = "cpu", threads, simd, onProgress, signal } = options;
   const name = options.name ?? (typeof from === "function" ? "the model" : String(from));
   const read = typeof from === "function" ? from : fetching(from, { files, onProgress, signal });
-  const { config, tokenizer, chatTemplate, weights, generationConfig } = await openModelFolder(read, name);
-  checkCpuMemory(name, config, { trains });
-  const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
-  const device = await createWebCpu({ threads, simd });
+  const folder = await openModelFolder(read, name);
+  const onGpu = device === "cpu" ? undefined : await loadOnGpu(name, folder, options);
+  if (typeof onGpu === "object") return onGpu;
+  const noGpu = onGpu;
   try {
+    checkCpuMemory(name, folder.config, { trains });
+  } catch (error) {
+    if (!(error instanceof OOMError) || noGpu === undefined) throw error;
+    const { what, value, remedy } = error;
+    throw new OOMError({ what, value, remedy: `${remedy}; no GPU is used: ${noGpu}` });
+  }
+  return { ...(await loadOn(await createWebCpu({ threads, simd }), folder, options)), noGpu };
+}
+
+/** Loads a model on the GPU, or says why that does not work. */
+async function loadOnGpu(name: string, folder: ModelFolder, options: WebModelOptions): Promise<WebModel | string> {
+  const noGpu = await whyNoGpu({ software: options.device === "webgpu" });
+  if (noGpu !== undefined) return noGpu;
+  try {
+    const { openWebGpu, webGpuCacheTokens } = await import("./web-gpu.ts"); // loaded where there is a GPU
+    const device = await openWebGpu(name, folder.config);
+    const loaded = await loadOn(device, folder, options, webGpuCacheTokens(folder.config));
+    return { ...loaded, noGpu: undefined };
+  } catch (error) {
+    if (error instanceof ModelLoadError) throw error; // of the model's files
+    return messageOf(error);
+  }
+}
+
+/** Loads a model on a device, which is closed if that fails. */
+async function loadOn(
+  device: Device,
+  { config, tokenizer, chatTemplate, weights, generationConfig }: ModelFolder,
+  { trains = true, losses = {} }: WebModelOptions,
+  cacheTokens = MAX_CACHED_TOKENS,
+): Promise<Omit<WebModel, "noGpu">> {
+  try {
+    const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
     const model = createModel(device, config, { trains });
     await loadWeights(model, weights);
-    const { name: kind, variant, threads: size } = device;
+    device.read(device.part(model.values, 0, 1)); // waits: a GPU says only now that memory was missing
+    const { name: kind, variant, threads } = device;
     const parameters = parameterCount(model);
-    const trained = trains ? parameters : 0;
-    const facts = { device: kind, variant, threads: size, parameters, trained, cacheTokens: MAX_CACHED_TOKENS };
-    return { engine: new LocalEngine(model, { losses }), tokenizer, turns, config, facts };
+    const facts = { device: kind, variant, threads, parameters, trained: trains ? parameters : 0, cacheTokens };
+    const engine = new LocalEngine(model, { losses, maxCachedTokens: cacheTokens });
+    return { engine, tokenizer, turns, config, facts };
   } catch (error) {
     device.close();
     throw error;

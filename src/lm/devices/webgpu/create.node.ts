@@ -3,20 +3,17 @@ import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { SqlEnvError } from "../../../errors.ts";
-import type { Adapter, WebGpuDevice, WebGpuOptions } from "./device.ts";
-import { type GpuWorker, Queue, textOf } from "./queue.ts";
-import { SERVER, type ServerData, STATE, TEXT_BYTES } from "./server.ts";
+import type { WebGpuDevice, WebGpuOptions } from "./device.ts";
+import { adapterOf, newServerData, START_MS } from "./open.ts";
+import { type GpuWorker, Queue } from "./queue.ts";
+import { SERVER, STATE } from "./server.ts";
 import { WebGpu } from "./webgpu.ts";
 
-const START_MS = 120_000; // generous enough for a busy machine
+const REMEDY = "install the GPU's driver (on Linux its Vulkan driver), or use --device cpu";
 
 /** Opens a WebGPU device; an error says what is missing. */
 export function createWebGpu(options: WebGpuOptions = {}): WebGpuDevice {
-  const data: ServerData = {
-    control: new Int32Array(new SharedArrayBuffer(16)),
-    facts: new Uint8Array(new SharedArrayBuffer(TEXT_BYTES)),
-    errors: new Uint8Array(new SharedArrayBuffer(TEXT_BYTES)),
-  };
+  const data = newServerData();
   const source = `${SERVER}
 const { parentPort, workerData } = require("node:worker_threads");
 import(workerData.module).then(
@@ -32,7 +29,8 @@ import(workerData.module).then(
   const worker = new Worker(source, { eval: true, workerData: { module: moduleUrl(), data }, execArgv: [] });
   worker.unref(); // an idle worker must not keep the process alive
   worker.on("error", () => {}); // a caller that waits notices it
-  const adapter = waitForAdapter(data); // a worker that failed ends by itself
+  Atomics.wait(data.control, 0, STATE.pending, START_MS);
+  const adapter = adapterOf(data, REMEDY); // a worker that failed ends by itself
   const close = () => device.close();
   const post: GpuWorker["post"] = (message, transfer) => worker.postMessage(message, transfer);
   const device = new WebGpu(new Queue({ post, end: () => process.off("exit", close) }, data), adapter, options);
@@ -51,20 +49,4 @@ function moduleUrl(): string {
       cause,
     });
   }
-}
-
-/** Waits until the worker has opened the GPU. */
-function waitForAdapter({ control, facts }: ServerData): Adapter {
-  Atomics.wait(control, 0, STATE.pending, START_MS);
-  const state = Atomics.load(control, 0);
-  if (state === STATE.pending) {
-    throw new SqlEnvError("no_webgpu", { what: "the GPU's thread did not start", remedy: "use --device cpu" });
-  }
-  const found = textOf(facts, control[2]!) as Adapter & { readonly missing?: string; readonly message?: string };
-  if (state === STATE.done) return found;
-  throw new SqlEnvError("no_webgpu", {
-    what: found.missing === "adapter" ? "WebGPU found no GPU" : "the GPU could not be opened",
-    value: found.message,
-    remedy: "install the GPU's driver (on Linux its Vulkan driver), or use --device cpu",
-  });
 }

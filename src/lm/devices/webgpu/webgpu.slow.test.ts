@@ -1,6 +1,6 @@
 // Runs the device suite on WebGPU in Node, and compares every kernel with the CPU's and with itself.
 import { describe, expect, test } from "vitest";
-import { distance } from "../../../../test/devices/against.ts";
+import { distance } from "../../../../test/devices/bench.ts";
 import { everyKernel } from "../../../../test/devices/every.ts";
 import { deviceSuite } from "../../../../test/devices/suite.ts";
 import { missingWebGpu } from "../../../../test/helpers/webgpu.ts";

@@ -1,7 +1,6 @@
 // Tests the WebGPU device: what it computes at all, its limits and its errors. webgpu.slow.test.ts tests every kernel.
 import { describe, expect, test } from "vitest";
-import { distance } from "../../../../test/devices/against.ts";
-import { Bench } from "../../../../test/devices/bench.ts";
+import { Bench, distance } from "../../../../test/devices/bench.ts";
 import { missingWebGpu } from "../../../../test/helpers/webgpu.ts";
 import { OOMError, SqlEnvError } from "../../../errors.ts";
 import { random } from "../../../random.ts";
