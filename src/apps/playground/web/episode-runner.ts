@@ -94,6 +94,11 @@ export class EpisodeRunner {
     return { restarted, stepped: this.#step(action, text, parse_error?.message ?? null) };
   }
 
+  /** Forgets the current player, whose model may be gone; another one starts the episode over. */
+  forgetPlayer(): void {
+    this.#player = undefined;
+  }
+
   reveal(): Gold {
     const { gold_sql, gold_answer } = this.#environment.reveal();
     this.#revealed = true;

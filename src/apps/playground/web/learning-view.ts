@@ -6,6 +6,7 @@ import type { Point } from "../../reports/smooth.ts";
 import { $, fill, h, shapeNode } from "../../web-shared/dom.ts";
 import { episodeNode } from "./episode-view.ts";
 import { learningResult } from "./learning-result.ts";
+import { count, tokensPerSecond } from "./rate.ts";
 import { drawRightChart } from "./right-chart.ts";
 import type { Calls, Evaluation, Replay, WorkerEvent } from "./worker-protocol.ts";
 
@@ -25,6 +26,9 @@ export class LearningView {
   readonly #note = $("train-note", HTMLElement);
   readonly #bar = $("train-progress", HTMLProgressElement);
   readonly #onEpisodes: (list: readonly Replay[]) => void;
+  readonly #speed = $("train-speed", HTMLElement);
+  /** Where the model runs, in words. */
+  device = "";
   #steps = 1;
   #startedAt = 0;
   #tests: Point[] = [];
@@ -49,12 +53,19 @@ export class LearningView {
     [this.#tests, this.#tries, this.#rows] = [[], [], []];
     this.#before = undefined;
     this.#behaviour = new ActionStatsCounter();
+    this.#speed.textContent = "";
     fill($("warnings", HTMLElement));
     fill($("sides", HTMLElement));
     $("comparison-question", HTMLElement).textContent = "";
     $("curve", HTMLElement).hidden = false;
     [this.#bar.hidden, this.#bar.max, this.#bar.value] = [false, steps, 0];
     this.#draw();
+  }
+
+  /** Begins the same training anew, with a warning that says why. */
+  restart(why: string): void {
+    this.begin(this.#steps);
+    this.#warn(why);
   }
 
   end({ before, after, steps }: Calls["train"]["result"]): void {
@@ -74,8 +85,12 @@ export class LearningView {
     else if (event.event === "step") this.#onStep(event);
     else if (event.event === "warning") {
       const { message, remedy } = event.warning;
-      $("warnings", HTMLElement).append(h("p", { class: "warning" }, `${message}; ${remedy}`));
+      this.#warn(`${message}; ${remedy}`);
     }
+  }
+
+  #warn(text: string): void {
+    $("warnings", HTMLElement).append(h("p", { class: "warning" }, text));
   }
 
   #onTest(step: number, evaluation: Evaluation): void {
@@ -104,6 +119,9 @@ export class LearningView {
     ];
     this.#rows.unshift(h("tr", {}, ...cells.map((cell) => h("td", { class: "number" }, cell))));
     this.#bar.value = metrics.step;
+    const sampled = episodes.reduce((sum, { completion_tokens }) => sum + completion_tokens, 0);
+    const learned = timing.tokens_per_s * timing.step_time;
+    this.#speed.textContent = `Runs on ${this.device}; in step ${metrics.step} it sampled ${tokensPerSecond(sampled, timing.sampling)} and learned from ${tokensPerSecond(learned, timing.training)}.`;
     const left = ((this.#steps - metrics.step) * (performance.now() - this.#startedAt)) / 1000 / metrics.step;
     this.say(
       `Step ${metrics.step} of ${this.#steps}, ${left < 1 ? "nearly done" : `about ${Math.ceil(left)} s left`}.`,
@@ -138,8 +156,4 @@ export class LearningView {
       : h("p", { class: "note" }, "After each step the model plays the question again; you see it here.");
     fill($("sides", HTMLElement), episodeNode(before.episode, "Before training"), later);
   }
-}
-
-function count(value: number, noun: string): string {
-  return `${value} ${noun}${value === 1 ? "" : "s"}`;
 }

@@ -1,6 +1,6 @@
 // The model in the worker: loaded on demand, used as a player, and trained with live events.
 
-import { UsageError } from "../../../errors.ts";
+import { messageOf, OOMError, UsageError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
 import { SQLEnvironment } from "../../../gym/env/index.ts";
 import { type EpisodeRecord, evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
@@ -15,7 +15,15 @@ import { presetNamed } from "../../../rl/presets.ts";
 import { MemoryStore } from "../../../rl/run/store.ts";
 import { sqlPlayer } from "../../../rl/sql/sql-player.ts";
 import { GRPOTrainer } from "../../../rl/trainer.ts";
-import type { Calls, Evaluation, ModelFacts, PlayerChoice, TrainingChoice, WorkerEvent } from "./worker-protocol.ts";
+import type {
+  Calls,
+  Evaluation,
+  ModelChoice,
+  ModelFacts,
+  PlayerChoice,
+  TrainingChoice,
+  WorkerEvent,
+} from "./worker-protocol.ts";
 
 /** Questions of a test, before, during and after training. */
 const TEST_QUESTIONS = 16;
@@ -28,18 +36,21 @@ export class LoadedModel {
   readonly facts: ModelFacts;
   readonly #emit: (event: WorkerEvent) => void;
   #training: AbortController | undefined;
+  /** Whether its weights are others than the loaded ones. */
+  isTrained = false;
 
   private constructor(model: WebModel, name: string, emit: (event: WorkerEvent) => void) {
     this.#model = model;
     this.#emit = emit;
-    this.facts = { name, ...model.facts };
+    const { parameters, variant } = model.facts;
+    this.facts = { name, parameters, variant, device: deviceWords(model.facts), noGpu: model.noGpu };
   }
 
   /** Loads a model from the URL of a folder, or from the files in one. */
-  static async load(from: string | readonly File[], emit: (event: WorkerEvent) => void): Promise<LoadedModel> {
+  static async load({ from, device }: ModelChoice, emit: (event: WorkerEvent) => void): Promise<LoadedModel> {
     const onProgress = (received: number, total: number) => emit({ event: "loading", received, total });
     if (typeof from === "string") {
-      const options = { onProgress, files: await listed(from) };
+      const options = { device, onProgress, files: await listed(from) };
       return new LoadedModel(await loadTrainableWebModel(from, options), "", emit);
     }
     const byName = new Map(from.map((file) => [file.name, file]));
@@ -48,7 +59,20 @@ export class LoadedModel {
       return file ? new Uint8Array(await file.arrayBuffer()) : null;
     };
     const name = from[0]?.webkitRelativePath.split("/")[0] || "your files";
-    return new LoadedModel(await loadTrainableWebModel(read, { name }), name, emit);
+    return new LoadedModel(await loadTrainableWebModel(read, { name, device }), name, emit);
+  }
+
+  /** Why the GPU failed; undefined if it still works, or if the model is on the CPU. */
+  gpuFailure(error: unknown): string | undefined {
+    const { device, values } = this.#model.engine.model;
+    if (device.name !== "webgpu") return undefined;
+    if (error instanceof OOMError) return error.message;
+    try {
+      device.read(device.part(values, 0, 1));
+      return undefined;
+    } catch (failure) {
+      return messageOf(failure);
+    }
   }
 
   /** The model as a player; each sampled token is reported. */
@@ -56,13 +80,17 @@ export class LoadedModel {
     if (this.#training) throw new UsageError({ what: "the model is being trained", remedy: "wait, or stop it" });
     const { engine, tokenizer, turns } = this.#model;
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
-    const sample: typeof engine.sample = (request) => {
+    const sample: typeof engine.sample = async (request) => {
       const sampled: number[] = [];
       const onToken = (token: number) => {
         sampled.push(token);
         this.#emit({ event: "sampled", text: decode(sampled) });
       };
-      return engine.sample({ ...request, onToken });
+      const start = performance.now();
+      const reply = await engine.sample({ ...request, onToken });
+      const seconds = (performance.now() - start) / 1000;
+      this.#emit({ event: "replied", tokens: reply.tokens.length, seconds });
+      return reply;
     };
     return modelPlayer({ engine: { sample }, turns, decode, temperature, ...this.#lengths });
   }
@@ -163,6 +191,7 @@ export class LoadedModel {
             _: unknown,
             { timing, episodes }: Omit<Extract<WorkerEvent, { event: "step" }>, "event" | "metrics">,
           ) => {
+            this.isTrained = true;
             emit({ event: "step", metrics: metrics!, timing, episodes });
             await onStep(metrics!.step);
           },
@@ -208,6 +237,12 @@ export class LoadedModel {
     );
     return playEpisode(new SQLEnvironment(data, { step_budget }), player, { question, seen });
   }
+}
+
+/** Where a model runs, in words. */
+function deviceWords({ device, variant, threads }: WebModel["facts"]): string {
+  if (device === "webgpu") return `the GPU: ${variant.replace(/^webgpu /, "")}`;
+  return threads === 1 ? "one thread" : `${threads} threads`;
 }
 
 /** The files that the site lists for its model; undefined without a list, as on a hand-made site. */

@@ -2,8 +2,16 @@
 import { $, h } from "../../web-shared/dom.ts";
 import type { EpisodeState } from "./episode-state.ts";
 import { LearningView } from "./learning-view.ts";
+import { count, tokensPerSecond } from "./rate.ts";
 import type { Client } from "./worker-client.ts";
-import type { DataChoice, ModelFacts, TrainingChoice, WorkerEvent } from "./worker-protocol.ts";
+import {
+  type DataChoice,
+  DEVICE_WISHES,
+  type ModelChoice,
+  type ModelFacts,
+  type TrainingChoice,
+  type WorkerEvent,
+} from "./worker-protocol.ts";
 
 export interface ModelPanel {
   /** Loads the model unless it is loaded. */
@@ -35,6 +43,7 @@ export function createModelPanel(
   changed: () => void,
 ): ModelPanel {
   const note = $("model-note", HTMLElement);
+  const speed = $("model-speed", HTMLElement);
   const bar = $("loading", HTMLProgressElement);
   const [trainButton, stopButton] = [$("train", HTMLButtonElement), $("stop", HTMLButtonElement)];
   const [watchButton, keepButton] = [$("watch", HTMLButtonElement), $("keep", HTMLButtonElement)];
@@ -48,30 +57,39 @@ export function createModelPanel(
   let isUntrained = false;
   let training = false;
 
-  const load = (from: string | readonly File[] = new URL("model/", document.baseURI).href): Promise<void> => {
+  const device = $("device", HTMLSelectElement);
+  const named = new URLSearchParams(location.search).get("device");
+  device.value = DEVICE_WISHES.find((wish) => wish === named) ?? "auto";
+
+  const load = (from: ModelChoice["from"] = new URL("model/", document.baseURI).href): Promise<void> => {
     loading = loadFrom(from).catch((error: unknown) => {
       loading = undefined; // allows another try
       throw error;
     });
     return loading;
   };
-  const loadFrom = async (from: string | readonly File[]) => {
+  const show = ({ name, parameters, device: place, variant, noGpu }: ModelFacts) => {
+    const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)}M` : `${Math.round(parameters / 1e3)}k`;
+    const why = noGpu === undefined ? "" : ` No GPU is used: ${noGpu}.`;
+    note.textContent = `${name || "The page's model"}: ${size} parameters, on ${place}.${why}`;
+    note.title = `device: ${variant}`;
+    speed.textContent = "";
+    view.device = place;
+  };
+  const loadFrom = async (from: ModelChoice["from"]) => {
     bar.hidden = false;
     bar.removeAttribute("value");
     note.textContent = "Loading the model…";
     let facts: ModelFacts;
     try {
-      facts = await client.call("load", from);
+      facts = await client.call("load", { from, device: device.value as ModelChoice["device"] });
     } catch (error) {
       note.textContent = "The model could not be loaded.";
       throw error;
     } finally {
       bar.hidden = true;
     }
-    const { name, parameters, threads, variant } = facts;
-    const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)}M` : `${Math.round(parameters / 1e3)}k`;
-    note.textContent = `${name || "The page's model"}: ${size} parameters, on ${threads === 1 ? "one thread" : `${threads} threads`}.`;
-    note.title = `device: ${variant}`;
+    show(facts);
     $("load", HTMLButtonElement).textContent = "Load it again, untrained";
     const isOwn = typeof from !== "string";
     isUntrained = !isOwn;
@@ -160,8 +178,16 @@ export function createModelPanel(
       return training;
     },
     onEvent(event) {
-      if (event.event !== "loading") view.onEvent(event);
-      else if (event.total > 0) [bar.max, bar.value] = [event.total, event.received];
+      if (event.event === "loading") {
+        if (event.total > 0) [bar.max, bar.value] = [event.total, event.received];
+      } else if (event.event === "replied") {
+        speed.textContent = `Its last reply: ${count(event.tokens, "token")}, ${tokensPerSecond(event.tokens, event.seconds)}.`;
+      } else if (event.event === "moved") {
+        show(event.facts);
+        keepButton.hidden = true;
+        isUntrained = event.facts.name === "";
+        if (training && event.repeats) view.restart(`The GPU failed (${event.why}). The CPU starts over.`);
+      } else view.onEvent(event);
     },
   };
 }

@@ -79,11 +79,25 @@ export interface Stepped {
   readonly gold: Gold | null;
 }
 
+export const DEVICE_WISHES = ["auto", "webgpu", "cpu"] as const;
+
+/** Where the model should run: "auto" is a GPU if there is a real one, "webgpu" also one that is only emulated. */
+export type DeviceWish = (typeof DEVICE_WISHES)[number];
+
+/** What to load: the URL of a folder, or the files in one. */
+export interface ModelChoice {
+  readonly from: string | readonly File[];
+  readonly device: DeviceWish;
+}
+
 export interface ModelFacts {
   readonly name: string;
   readonly parameters: number;
-  readonly threads: number;
+  /** Such as "the GPU (apple metal-3)" or "4 threads". */
+  readonly device: string;
   readonly variant: string;
+  /** Why it is not on a GPU; undefined if it is, or if the CPU was asked for. */
+  readonly noGpu: string | undefined;
 }
 
 export interface TrainingChoice {
@@ -127,8 +141,7 @@ export interface Calls {
   reveal: { params: null; result: Gold };
   /** Rows of a table, once the episode is over or its gold is revealed. */
   browse: { params: { readonly table: string; readonly offset: number }; result: TableRows };
-  /** Loads a model from the URL of a folder, or from chosen files. */
-  load: { params: string | readonly File[]; result: ModelFacts };
+  load: { params: ModelChoice; result: ModelFacts };
   train: {
     params: TrainingChoice;
     result: { readonly before: Evaluation; readonly after: Evaluation; readonly steps: number };
@@ -146,6 +159,10 @@ export type Call = keyof Calls;
 export type WorkerEvent =
   | { readonly event: "loading"; readonly received: number; readonly total: number }
   | { readonly event: "sampled"; readonly text: string }
+  /** A reply of the model is complete: its tokens, and the seconds from its prompt to its end. */
+  | { readonly event: "replied"; readonly tokens: number; readonly seconds: number }
+  /** The GPU failed, and the model was loaded again, untrained, on the CPU. `repeats`: what it was doing starts over. */
+  | { readonly event: "moved"; readonly facts: ModelFacts; readonly why: string; readonly repeats: boolean }
   | { readonly event: "phase"; readonly phase: "before" | "training" | "after" }
   /** A test of the model after a number of steps; 0 is before training. */
   | { readonly event: "tested"; readonly step: number; readonly evaluation: Evaluation }

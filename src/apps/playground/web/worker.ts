@@ -1,7 +1,7 @@
 // The worker: SQLite, the environment, the players, the model and its trainer, serving the calls of worker-protocol.ts.
-import { messageOf, UsageError } from "../../../errors.ts";
+import { messageOf } from "../../../errors.ts";
 import { EpisodeRunner } from "./episode-runner.ts";
-import type { LoadedModel } from "./loaded-model.ts";
+import { ModelSlot } from "./model-slot.ts";
 import type { Call, Calls, FromWorker, ToWorker, WorkerEvent } from "./worker-protocol.ts";
 
 // In cross-origin isolated pages SQLite starts a worker for the origin-private file system unless this API is missing.
@@ -13,13 +13,8 @@ const port = globalThis as unknown as {
 };
 const emit = (event: WorkerEvent) => port.postMessage(event);
 
-let model: LoadedModel | undefined;
-const runner = new EpisodeRunner((choice) => loaded().player(choice));
-
-function loaded(): LoadedModel {
-  if (!model) throw new UsageError({ what: "no model is loaded" });
-  return model;
-}
+const runner = new EpisodeRunner((choice) => slot.model.player(choice));
+const slot = new ModelSlot(emit, () => runner.forgetPlayer());
 
 type Serve = { readonly [C in Call]: (params: Calls[C]["params"]) => Calls[C]["result"] | Promise<Calls[C]["result"]> };
 
@@ -27,22 +22,16 @@ const serve: Serve = {
   open: (choice) => runner.open(choice),
   reset: (which) => runner.reset(which),
   act: (action) => runner.act(action),
-  playStep: (choice) => runner.playStep(choice),
+  playStep: (choice) => (choice.name === "model" ? slot.use(() => runner.playStep(choice)) : runner.playStep(choice)),
   reveal: () => runner.reveal(),
   browse: (which) => runner.browse(which),
-  async load(from) {
-    const { LoadedModel } = await import("./loaded-model.ts"); // loaded on demand: playing does not need it
-    await model?.close();
-    model = undefined;
-    model = await LoadedModel.load(from, emit);
-    return model.facts;
-  },
-  train: (choice) => loaded().train(runner.data, choice),
-  stop: () => {
-    model?.stop();
+  load: (choice) => slot.load(choice),
+  train: (choice) => slot.use(() => slot.model.train(runner.data, choice)),
+  stop() {
+    slot.stop();
     return null;
   },
-  weights: () => loaded().weights(),
+  weights: () => slot.model.weights(),
   async read({ name, text }) {
     const { readReplays } = await import("./replay-file.ts");
     return readReplays(name, text);
