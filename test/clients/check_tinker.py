@@ -10,6 +10,11 @@ import tinker
 from tinker import types
 
 
+def done(value):
+    """A client's result: since 0.38 the calls that make clients return futures, before they returned the client."""
+    return value.result() if hasattr(value, "result") else value
+
+
 def datum(tokens, **inputs):
     fields = {"target_tokens": types.TensorData(data=tokens[1:], dtype="int64", shape=[len(tokens) - 1])}
     for name, values in inputs.items():
@@ -24,7 +29,7 @@ def main():
     flags = parser.parse_args()
     service = tinker.ServiceClient(base_url=flags.url, api_key="tml-local")
     listed = [model.model_name for model in service.get_server_capabilities().supported_models]
-    client = service.create_lora_training_client(base_model=flags.base_model, rank=8, seed=7).result()
+    client = done(service.create_lora_training_client(base_model=flags.base_model, rank=8, seed=7))
     adam = types.AdamParams(learning_rate=0.01)
     tokens = [5, 9, 2, 7, 7, 3, 11, 40]
     cross_entropy = [datum(tokens, weights=[0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0])]
@@ -36,7 +41,7 @@ def main():
         losses.append(forward.result().metrics["loss:sum"])
         norm = step.result().metrics["grad_norm"]
 
-    sampler = client.save_weights_and_get_sampling_client().result()
+    sampler = done(client.save_weights_and_get_sampling_client())
     params = types.SamplingParams(max_tokens=12, temperature=1.0, stop=[])
     prompt = types.ModelInput.from_ints(tokens[:4])
     futures = [sampler.sample(prompt=prompt, sampling_params=params, num_samples=2) for _ in range(16)]
@@ -66,11 +71,11 @@ def main():
     client.optim_step(adam).result()
 
     saved = client.save_state("three").result().path
-    again = service.create_training_client_from_state_with_optimizer(saved).result()
+    again = done(service.create_training_client_from_state_with_optimizer(saved))
     here = client.forward(cross_entropy, "cross_entropy").result().loss_fn_outputs[0]["logprobs"].data
     there = again.forward(cross_entropy, "cross_entropy").result().loss_fn_outputs[0]["logprobs"].data
     path = client.save_weights_for_sampler("three").result().path
-    named = service.create_sampling_client(model_path=path).result()
+    named = done(service.create_sampling_client(model_path=path))
     greedy = types.SamplingParams(max_tokens=4, temperature=0.0)
     chosen = named.sample(prompt=prompt, sampling_params=greedy, num_samples=1).result().sequences[0]
     known = named.compute_logprobs(types.ModelInput.from_ints(tokens)).result()
