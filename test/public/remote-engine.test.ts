@@ -1,5 +1,8 @@
 // A remote engine on our own Tinker server: the same training as on this machine, and nothing lost in between.
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { loadBaseModel, type RunningTinkerServer, startTinkerServer } from "sqlenv/apps/tinker";
 import { loadRemoteModel, startTrainableEngine } from "sqlenv/rl/node";
@@ -50,6 +53,27 @@ describe("a training on a server", () => {
     for (const [i, value] of merged!.entries()) expect(loaded![i]).toBeCloseTo(value, 4);
     expect(await engine.optimStep({ learning_rate: 1e-3 })).toMatchObject({ step: 3 });
     await Promise.all([engine.close(), trained.close()]);
+  });
+
+  test("keeps its report where the server offers no download, and says where the adapters are", async () => {
+    const proxy = createServer((incoming, outgoing) => {
+      if (incoming.url!.endsWith("/archive")) return void outgoing.writeHead(404).end();
+      const { method, headers, url: path } = incoming;
+      const { port } = new URL(server.url);
+      const passed = request({ port, path, method, headers }, (reply) => {
+        outgoing.writeHead(reply.statusCode!, reply.headers);
+        reply.pipe(outgoing);
+      });
+      incoming.pipe(passed);
+    }).listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const ran = await place.trainInside("kept", { ...LORA, "--engine": url, "--max-steps": 1 });
+    proxy.closeAllConnections();
+    proxy.close();
+    expect(ran.code).toBe(1);
+    expect(ran.stderr).toMatch(/saved the adapters but offers no download of them: tinker:.*copy them from the server/);
+    expect(place.text("kept", "report.html")).toContain("</html>");
   });
 
   test("refuses settings that servers do not have, by name", async () => {

@@ -147,8 +147,11 @@ async function train(
       ...(onPassAtK && { onPassAtK }),
     });
     if (!result) return null;
-    await saveModel(model, result, config, run, report);
-    await report?.write?.(run, result);
+    try {
+      await saveModel(model, result, config, run, report);
+    } finally {
+      await report?.write?.(run, result); // also of a model that cannot be saved here, such as a server's
+    }
     return result;
   } catch (error) {
     if (signal?.aborted && error === signal.reason) return null;
