@@ -16,10 +16,15 @@ await writeTinyFolder(folder);
 const model = await loadBaseModel(folder, { threads: 1 });
 const serve = (port = 0) => startTinkerServer(model, { port, pollMs: 50, checkpoints: join(scratch, "checkpoints") });
 
-/** What a proxy does with a request: pass it on, answer itself, or drop the connection before or after the server has it. */
+/**
+ * What a proxy does with a request: pass it on, answer itself, drop the connection before or after the server has it or
+ * in the middle of the reply, or never answer.
+ */
 type Fault =
   | "drop-before"
   | "drop-after"
+  | "cut"
+  | "silence"
   | { readonly status: number; readonly body?: string; readonly headers?: Record<string, string> };
 /** Called with the path and how often it was asked for. */
 type Plan = (path: string, count: number) => Fault | undefined;
@@ -35,6 +40,7 @@ async function forward(incoming: IncomingMessage, outgoing: ServerResponse): Pro
   counts.set(path, count);
   const fault = plan(path, count);
   if (fault === "drop-before") return void incoming.socket.destroy();
+  if (fault === "silence") return void incoming.resume();
   if (typeof fault === "object") {
     incoming.resume();
     return void outgoing.writeHead(fault.status, fault.headers).end(fault.body ?? "");
@@ -51,6 +57,11 @@ async function forward(incoming: IncomingMessage, outgoing: ServerResponse): Pro
     return void incoming.socket.destroy();
   }
   outgoing.writeHead(reply.statusCode!, reply.headers);
+  if (fault === "cut") {
+    const [first] = (await once(reply, "data")) as [Buffer];
+    reply.resume();
+    return void outgoing.write(first.subarray(0, first.length / 2), () => incoming.socket.destroy());
+  }
   reply.pipe(outgoing);
 }
 
@@ -137,6 +148,7 @@ describe("a training has the same result", () => {
       "a slow result: the server asks to try again",
       at("retrieve_future", { status: 200, body: '{"type":"try_again","queue_state":"paused_capacity"}' }, 4),
     ],
+    ["replies that are cut off in the middle", (_, n) => (n === 1 ? "cut" : undefined)],
     ["a bare 400 by a proxy", at("retrieve_future", { status: 400 }, 2)],
   ];
   test.each(survived)("after %s", async (_, faults) => {
@@ -146,17 +158,23 @@ describe("a training has the same result", () => {
 
 describe("an error says what happened and what to do", () => {
   test("a reply of another shape", async () => {
+    const { engine: sampler } = await remote();
+    await sampler.sample(ask);
     for (const body of [
       '{"sequences":[]}',
       '{"sequences":[{"tokens":[1,2],"logprobs":[0],"stop_reason":"stop"}]}',
       '{"type":"sample"}',
+      '{"sequences":[{"tokens":[1,2],"logprobs":[null,-1],"stop_reason":"stop"}]}',
+      '{"sequences":[{"tokens":[1,2],"logprobs":[3,-1],"stop_reason":"stop"}]}',
+      '{"sequences":[{"tokens":[1,99999],"logprobs":[-1,-1],"stop_reason":"stop"}]}',
+      '{"sequences":[{"tokens":[1,1,1,1,1,1,1],"logprobs":[-1,-1,-1,-1,-1,-1,-1],"stop_reason":"length"}]}',
+      "null",
     ]) {
-      plan = (path) => (path === "retrieve_future" && counts.has("asample") ? { status: 200, body } : undefined);
-      const { engine } = await remote();
-      await expect(engine.sample(ask)).rejects.toMatchObject({ code: "engine_reply" });
-      plan = () => undefined;
-      await engine.close();
+      plan = (path) => (path === "retrieve_future" ? { status: 200, body } : undefined);
+      await expect(sampler.sample(ask), body).rejects.toMatchObject({ code: "engine_reply" });
     }
+    plan = () => undefined;
+    await sampler.close();
     plan = (path) =>
       path === "retrieve_future" && counts.has("forward_backward")
         ? { status: 200, body: '{"loss_fn_outputs":[{"logprobs":{"data":[0]}}],"metrics":{}}' }
@@ -166,6 +184,17 @@ describe("an error says what happened and what to do", () => {
     plan = () => undefined;
     // Nothing is sent after a failure: the server's step would have no gradient, or half of one.
     await expect(engine.optimStep({ learning_rate: 1 })).rejects.toMatchObject({ code: "engine_reply" });
+    expect(counts.get("optim_step")).toBeUndefined();
+    await engine.close();
+  });
+
+  test("log-probs that are no numbers: a model that has diverged, whose next step is not taken", async () => {
+    const body = '{"loss_fn_outputs":[{"logprobs":{"data":[-1,-1,null,-1,-1,-1,-1]}}],"metrics":{"loss:sum":null}}';
+    plan = (path) => (path === "retrieve_future" && counts.has("forward_backward") ? { status: 200, body } : undefined);
+    const { engine } = await remote();
+    await expect(engine.forwardBackward(data, loss)).rejects.toThrow("a log-prob that is not a finite number: NaN");
+    plan = () => undefined;
+    await expect(engine.optimStep({ learning_rate: 1 })).rejects.toMatchObject({ code: "engine_failed" });
     expect(counts.get("optim_step")).toBeUndefined();
     await engine.close();
   });
@@ -192,6 +221,20 @@ describe("an error says what happened and what to do", () => {
     await expect(engine.sample(ask)).rejects.toMatchObject({ code: "engine_timeout" });
     plan = () => undefined;
     await engine.close();
+  });
+
+  test("a server that falls silent is asked again, and can be left", async () => {
+    plan = (path, n) => (path === "retrieve_future" && n <= 2 ? "silence" : undefined);
+    const { engine } = await remote({ pollSeconds: 0.1 });
+    expect((await engine.sample(ask)).tokens).toHaveLength(6);
+    await engine.close();
+    plan = (path) => (path === "retrieve_future" ? "silence" : undefined);
+    const { engine: left } = await remote({ timeoutSeconds: 3_600 });
+    const never = left.sample(ask).catch((error: unknown) => error);
+    while (!counts.has("retrieve_future")) await new Promise(setImmediate);
+    await left.close();
+    expect(await never).toMatchObject({ code: "engine_unreachable", message: "the engine is closed" });
+    plan = () => undefined;
   });
 
   test("a server that was restarted has lost the session, and its checkpoints continue", async () => {

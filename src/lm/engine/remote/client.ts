@@ -151,7 +151,7 @@ export class TinkerClient {
       if (!("status" in reply)) {
         failures = 0;
         if ("proto" in reply) return reply;
-        const { type, status, error, category } = reply.json as Record<string, unknown>;
+        const { type, status, error, category } = (reply.json ?? {}) as Record<string, unknown>;
         if (type === "try_again" || status === "complete_metadata") {
           // A server that does not hold the poll must not be asked in a tight loop.
           if (type === "try_again" && isQuick) await this.#pause(this.#pauseMs(0, null) / 5, options.signal);

@@ -1,9 +1,13 @@
 // Our data and samples in the Tinker API's terms, and back.
+import { EngineError } from "../../../errors.ts";
 import type { Sample, SampleRequest } from "../engine.ts";
 import { TokenStop } from "../sampling/token-stop.ts";
 import type { Reply, TinkerClient } from "./client.ts";
 import type { RemoteInputs } from "./losses.ts";
 import { modelInput, type PassOutput, type SampleOutput, type WireDatum } from "./messages.ts";
+
+/** Log-probs are at most 0, but for rounding. */
+const LARGEST_LOGPROB = 0.01;
 
 /** A context in the API's form: all tokens but the last as input, and the token after each as its target. */
 export function wireDatum(tokens: readonly number[], { weights, logprobs, advantages }: RemoteInputs): WireDatum {
@@ -24,6 +28,20 @@ export function wireDatum(tokens: readonly number[], { weights, logprobs, advant
   };
 }
 
+/** Why a server's sample cannot be used; null if it can. */
+export function faultOf(
+  { tokens, logprobs }: SampleOutput["sequences"][number],
+  { max_new_tokens }: SampleRequest,
+  vocabulary: number,
+): string | null {
+  if (logprobs?.length !== tokens.length) return `${tokens.length} tokens with ${logprobs?.length ?? 0} log-probs`;
+  if (tokens.length > max_new_tokens) return `${tokens.length} tokens where at most ${max_new_tokens} were asked for`;
+  const token = tokens.find((id) => id < 0 || id >= vocabulary);
+  if (token !== undefined) return `token id ${token}, outside the model's vocabulary of ${vocabulary}`;
+  const logprob = logprobs.find((value) => !(Number.isFinite(value) && value < LARGEST_LOGPROB));
+  return logprob === undefined ? null : `a log-prob of ${logprob} for a sampled token`;
+}
+
 /** Log-probs by position of the tokens; 0 for those with weight 0. */
 export function logprobsOf(
   output: PassOutput["loss_fn_outputs"][number] | undefined,
@@ -36,6 +54,14 @@ export function logprobsOf(
     throw client.wrongReply("forward_backward", `${found?.length ?? 0} log-probs for ${length - 1} targets`);
   const logprobs = new Float32Array(length);
   for (let i = 1; i < length; i++) if (weights === null || weights[i] !== 0) logprobs[i] = found[i - 1]!;
+  const at = logprobs.findIndex((value) => !Number.isFinite(value));
+  if (at >= 0)
+    throw new EngineError("engine_failed", {
+      what: `${client.url} has computed a log-prob that is not a finite number`,
+      value: String(logprobs[at]),
+      remedy:
+        "the weights or gradients there are no numbers any more: resume from a checkpoint, with a lower learning rate or in float32",
+    });
   return logprobs;
 }
 

@@ -19,7 +19,7 @@ import type {
   SampleRequest,
 } from "../engine.ts";
 import { type ClientOptions, type Reply, TinkerClient } from "./client.ts";
-import { cutData, decoded, finished, jsonOf, logprobsOf, record, shapeOf, wireDatum } from "./convert.ts";
+import { cutData, decoded, faultOf, finished, jsonOf, logprobsOf, record, shapeOf, wireDatum } from "./convert.ts";
 import { REMOTE_CROSS_ENTROPY, type RemoteLossTable, remoteLossNamed, totalsOfBatch } from "./losses.ts";
 import {
   decodePassOutput,
@@ -56,6 +56,8 @@ export interface RemoteOptions extends ClientOptions {
   readonly checkpoint?: string | undefined;
   /** Losses by name, besides cross_entropy. @default none */
   readonly losses?: RemoteLossTable;
+  /** Token ids of the model: a sample with others is refused. @default not checked */
+  readonly vocabulary?: number;
   /** Samples under way at once; others wait here. @default 256 */
   readonly maxSamples?: number;
   /** Called when a heartbeat is refused: the server may then end the session. */
@@ -80,6 +82,8 @@ export class RemoteEngine implements Engine {
   #running = 0;
   #checkpoint: string | undefined;
   #model: Promise<string> | undefined;
+  /** The model's id, once it is there. */
+  #made: string | undefined;
   #models = 0;
   #samplers = 0;
   #sampling: Promise<{ readonly id: string; next: number }> | undefined;
@@ -211,11 +215,11 @@ export class RemoteEngine implements Engine {
 
   /** Continues from a checkpoint of the server, in a new model of this session. */
   async loadCheckpoint(path: string, { steps = 0 }: { readonly steps?: number } = {}): Promise<void> {
-    const old = this.#model;
-    [this.#checkpoint, this.#model, this.#sampling] = [path, undefined, undefined];
+    const old = this.#made;
+    [this.#checkpoint, this.#model, this.#made, this.#sampling] = [path, undefined, undefined, undefined];
     this.#steps = steps;
     this.#queue.reset();
-    if (old) await this.#unload(old);
+    if (old !== undefined) await this.#unload(old);
     await this.#modelId();
   }
 
@@ -245,7 +249,7 @@ export class RemoteEngine implements Engine {
 
   async close(): Promise<void> {
     clearInterval(this.#heartbeat);
-    if (this.#model) await this.#unload(this.#model);
+    if (this.#made !== undefined) await this.#unload(this.#made);
     const signal = AbortSignal.timeout(1000 * CLOSE_SECONDS);
     // Servers without this route end the session when its heartbeats stop.
     await this.#client.json(`sessions/${this.#server.session_id}/finish`, {}, { signal }).catch(() => {});
@@ -294,9 +298,8 @@ export class RemoteEngine implements Engine {
         "proto" in reply ? decoded(decodeSampleOutput, reply.proto) : sampleOutputSchema.safeParse(reply.json);
       if (!output.success || !output.data.sequences[0])
         throw this.#client.wrongReply("asample", output.success ? "no sequence" : shapeOf(output.error));
-      const { tokens, logprobs } = output.data.sequences[0];
-      if (logprobs?.length !== tokens.length)
-        throw this.#client.wrongReply("asample", `${tokens.length} tokens with ${logprobs?.length ?? 0} log-probs`);
+      const fault = faultOf(output.data.sequences[0], request, this.#options.vocabulary ?? Number.POSITIVE_INFINITY);
+      if (fault !== null) throw this.#client.wrongReply("asample", fault);
       return output.data;
     } catch (error) {
       if (signal?.aborted && request_id !== undefined && this.#server.isOurs)
@@ -362,6 +365,7 @@ export class RemoteEngine implements Engine {
     );
     const model_id = made.model_id ?? early;
     if (typeof model_id !== "string") throw this.#client.wrongReply("create_model", "no model_id");
+    this.#made = model_id;
     if (this.#checkpoint !== undefined) {
       const load = {
         model_id,
@@ -420,11 +424,10 @@ export class RemoteEngine implements Engine {
     });
   }
 
-  async #unload(model: Promise<string>): Promise<void> {
+  async #unload(model_id: string): Promise<void> {
     const signal = AbortSignal.timeout(1000 * CLOSE_SECONDS);
-    await model
-      .then((model_id) => this.#client.json("unload_model", { model_id, type: "unload_model" }, { signal }))
-      .catch(() => {}); // the server unloads it when the session ends
+    const body = { model_id, type: "unload_model" };
+    await this.#client.json("unload_model", body, { signal }).catch(() => {}); // else when the session ends
   }
 
   async #pathOf(reply: Reply, request: string): Promise<string> {

@@ -47,7 +47,7 @@ export async function connectRemoteModel(
   await weights.close();
   const turns = createTurnEncoder(tokenizer, chatTemplate, { eosIds: generationConfig.eos_token_ids });
   const apiKey = options.apiKey ?? (process.env.TINKER_API_KEY || undefined);
-  const remote = await RemoteEngine.connect({ ...options, apiKey });
+  const remote = await RemoteEngine.connect({ vocabulary: config.vocab_size, ...options, apiKey });
   const engine = new RemoteModelEngine(remote, folder, config, options.lora !== undefined);
   return { engine, tokenizer, turns, chatTemplate, config, folder };
 }
