@@ -49,7 +49,7 @@ export function findAnswer(steps: readonly StepRecord[], database: Database): Fo
   const distinct = [...new Set(queries.reverse())];
   for (const sql of distinct) {
     const found = resultOf(sql, database);
-    if (found?.gold && verifyAnswer(text, found.gold)) return { ...found, text, support: "result" };
+    if (found && isResult(text, found)) return { ...found, text, support: "result" };
   }
   const values = { text, result: null, gold: null, support: "values" } as const;
   for (const sql of distinct) {
@@ -89,6 +89,11 @@ function resultOf(sql: string, database: Database): QueryResult | null {
     if (error instanceof SqlEnvError && error.code === "bad_gold") return { sql, result: run.table, gold: null };
     throw error;
   }
+}
+
+/** Whether an answer is a whole result. The verifier compares values; a result without any has one form. */
+function isResult(text: string, { gold, result }: QueryResult): boolean {
+  return gold ? verifyAnswer(text, gold) : fold(text) === fold(formatResult(result));
 }
 
 /** A result as the text of an answer. */

@@ -75,6 +75,8 @@ describe("the answer", () => {
     const only = "SELECT max(price) FROM product WHERE colour = 'pink'";
     const nulls = await ask({ player: playing([only, "ANSWER @last"]), rules: GUIDED_RULES });
     expect(nulls).toMatchObject({ answer: "NULL", unsure: { text: "the query found nothing but NULL" } });
+    const said = await ask({ player: playing([only, "ANSWER null"]) });
+    expect(said).toMatchObject({ answer: "null", sql: only, support: "result", unsure: { reason: "no_rows" } });
   });
 
   test("is missing if the steps ran out, the same action failed too often, or the player stopped", async () => {
@@ -113,6 +115,14 @@ describe("samples", () => {
     expect(await ask(options)).toMatchObject({ agreement: 2 / 3, unsure: null });
     const strict = await ask({ ...options, sampler: answers("ANSWER 5", "ANSWER 5", "ANSWER 3"), minAgreement: 1 });
     expect(strict.unsure).toEqual({ reason: "samples_disagree", text: "2 of 3 samples agree" });
+  });
+
+  test("are played after the answer is known", async () => {
+    const order: string[] = [];
+    const onSample = (done: number, total: number) => order.push(`${done} of ${total}`);
+    const onAnswer = ({ text, sql }: { text: string | null; sql: string | null }) => order.push(`${text}: ${sql}`);
+    await ask({ player: answers("ANSWER 5"), samples: 2, onSample, onAnswer });
+    expect(order).toEqual([`5: ${COUNT}`, "1 of 2", "2 of 2"]);
   });
 
   test("are optional", async () => {

@@ -12,7 +12,7 @@ import { type EpisodeRecord, playEpisode, type StepRecord } from "../episode.ts"
 import type { Player } from "../players/index.ts";
 import type { DatabasePool, ResultTable } from "../sql/index.ts";
 import { type Agreement, MIN_AGREEMENT, measureAgreement, type Unsure, whyUnsure } from "./agreement.ts";
-import { findAnswer, type Support } from "./answer.ts";
+import { type FoundAnswer, findAnswer, type Support } from "./answer.ts";
 
 /** Maximum characters of a question. The longest of Spider and BIRD have about 500. */
 export const MAX_QUESTION_LENGTH = 2_000;
@@ -41,6 +41,8 @@ export interface AskQuestionOptions {
   readonly onStart?: ((observation: SQLObservation) => void | Promise<void>) | undefined;
   /** Called after each of its steps. */
   readonly onStep?: ((step: StepRecord) => void | Promise<void>) | undefined;
+  /** Called with the answer, before the samples are played. */
+  readonly onAnswer?: ((given: FoundAnswer) => void) | undefined;
   /** Called as each sample ends. */
   readonly onSample?: ((done: number, total: number) => void) | undefined;
 }
@@ -81,7 +83,7 @@ export interface AskedAnswer extends Agreement {
  */
 export async function askQuestion(options: AskQuestionOptions): Promise<AskedAnswer> {
   const { databases, player, sampler = player, samples = 0, minAgreement = MIN_AGREEMENT } = options;
-  const { step_budget = DEFAULT_STEP_BUDGET, rules, seed = 0, signal, onStart, onStep, onSample } = options;
+  const { step_budget = DEFAULT_STEP_BUDGET, rules, seed = 0, signal, onStart, onStep, onAnswer, onSample } = options;
   const question = recordOf(options);
   const data: DataSet = { name: question.database_name, questions: [question], databases, rejected: [] };
   const play = async (who: Player, own: number | string, watch: Pick<AskQuestionOptions, "onStart" | "onStep">) => {
@@ -96,7 +98,10 @@ export async function askQuestion(options: AskQuestionOptions): Promise<AskedAns
     if (record.error === null) return record;
     throw new SqlEnvError("player_failed", { what: "the model failed", value: record.error });
   };
+  const find = ({ steps }: EpisodeRecord) => findAnswer(steps, databases.get(question.database_name));
   const record = await play(player, seed, { onStart, onStep });
+  const given = find(record);
+  onAnswer?.(given);
   let done = 0;
   const sampled = await allOrFirstError(
     Array.from({ length: samples }, async (_, i) => {
@@ -105,9 +110,6 @@ export async function askQuestion(options: AskQuestionOptions): Promise<AskedAns
       return sample;
     }),
   );
-  const database = databases.get(question.database_name);
-  const find = ({ steps }: EpisodeRecord) => findAnswer(steps, database);
-  const given = find(record);
   const { done_reason, steps } = record;
   const agreement = measureAgreement(given, sampled.map(find));
   return {
