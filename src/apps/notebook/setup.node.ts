@@ -42,5 +42,6 @@ export function weightsSha256(folder: string): string {
 /** Saves a trained model in Hugging Face layout, with the prompt and rules that `play` and `eval` need. */
 export async function saveTrainedModel({ engine }: LoadedModel, config: GRPOConfig, folder: string): Promise<void> {
   await engine.saveModel(folder);
-  writeModelMetadata(folder, { prompt: config.prompt, shots: config.shots }, rulesOf(config));
+  const { prompt, shots, eval_step_budget, step_budget } = config;
+  writeModelMetadata(folder, { prompt, shots }, rulesOf(config), eval_step_budget ?? step_budget);
 }

@@ -1,4 +1,5 @@
-// sqlenv.json in a model's folder: the prompt and the rules the model was trained with, which `eval` and `play` then use.
+// sqlenv.json in a model's folder: the prompt and the rules the model was trained with, which `eval`, `play` and `ask`
+// then use, and its step budget, for `ask`.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -17,33 +18,40 @@ const modelMetadataSchema = z.looseObject({
     .string()
     .refine((id) => rulesFromId(id) !== undefined, "rules this version does not know")
     .default(rulesId(DEFAULT_RULES)),
+  step_budget: z.int().min(1).optional(),
 });
 
 export interface ModelMetadata {
   readonly prompt: PromptChoice;
   readonly rules: EnvironmentRules;
+  /** Undefined if it is not recorded, as in folders of earlier versions. */
+  readonly step_budget?: number | undefined;
 }
 
-/** Records the prompt and rules next to a saved model. Without the file, `eval` and `play` use the compact prompt. */
+/** Records the prompt, the rules and the step budget next to a saved model. Without the file, `eval` and `play` use the compact prompt. */
 export function writeModelMetadata(
   folder: string,
   { prompt = "compact", shots = 0 }: PromptChoice,
   rules: EnvironmentRules,
+  step_budget?: number,
 ): void {
-  const use = { prompt, shots, prompt_id: promptId({ prompt, shots }), rules: rulesId(rules) };
+  const budget = step_budget === undefined ? {} : { step_budget };
+  const use = { prompt, shots, prompt_id: promptId({ prompt, shots }), rules: rulesId(rules), ...budget };
   writeFileWhole(join(folder, MODEL_METADATA_FILE), `${JSON.stringify(use, null, 2)}\n`);
 }
 
-/** The recorded prompt and rules of a model; undefined without a record. */
+/** What is recorded of a model; undefined without a record. */
 export function readModelMetadata(folder: string): ModelMetadata | undefined {
   const file = join(folder, MODEL_METADATA_FILE);
   if (!existsSync(file)) return undefined;
   try {
-    const { prompt, shots, prompt_id, rules } = modelMetadataSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+    const { prompt, shots, prompt_id, rules, step_budget } = modelMetadataSchema.parse(
+      JSON.parse(readFileSync(file, "utf8")),
+    );
     const here = promptId({ prompt, shots });
     if (prompt_id !== undefined && prompt_id !== here)
       throw new Error(`prompt_id: ${prompt_id}, this version has ${here}`);
-    return { prompt: { prompt, shots }, rules: rulesFromId(rules)! };
+    return { prompt: { prompt, shots }, rules: rulesFromId(rules)!, step_budget };
   } catch (cause) {
     throw new ModelLoadError({
       what: `${MODEL_METADATA_FILE} cannot be read (${reasonOf(cause)})`,

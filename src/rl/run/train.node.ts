@@ -214,8 +214,9 @@ async function saveModel(
   if (config.use_peft) await engine.saveAdapter(join(run, "adapter"), baseName(folder), options);
   await engine.saveModel(join(run, "model"), options);
   if (config.env !== null) return; // prompt and rules are SQL's
+  const { prompt, shots, eval_step_budget, step_budget } = config;
   for (const name of config.use_peft ? ["adapter", "model"] : ["model"])
-    writeModelMetadata(join(run, name), { prompt: config.prompt, shots: config.shots }, rulesOf(config));
+    writeModelMetadata(join(run, name), { prompt, shots }, rulesOf(config), eval_step_budget ?? step_budget);
 }
 
 function isLost(error: unknown): error is SqlEnvError {

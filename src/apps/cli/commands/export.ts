@@ -64,7 +64,7 @@ async function run({ model, merge, gguf, type, dtype, json }: Options): Promise<
       const whole = { config, tokenizerFiles: tokenizer.files, chatTemplate, generationConfig };
       await saveModelFolder(merge, { ...whole, tensors: tensors(), dtype: chosen });
       const use = readModelMetadata(named);
-      if (use) writeModelMetadata(merge, use.prompt, use.rules);
+      if (use) writeModelMetadata(merge, use.prompt, use.rules, use.step_budget);
       written[merge] = statSync(`${merge}/model.safetensors`).size;
     }
     if (gguf !== undefined) {
