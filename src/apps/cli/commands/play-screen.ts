@@ -6,24 +6,19 @@ import { oneLine } from "../../../gym/one-line.ts";
 import { parseDescription, parseResult, parseTables } from "../../../gym/players/index.ts";
 import type { Database } from "../../../gym/sql/index.ts";
 import { drawBox, drawRows } from "../terminal/boxed-table.ts";
-import { printable, styled } from "../terminal/output.ts";
+import { printable, readableWidth, styled } from "../terminal/output.ts";
 import { wrapText } from "../terminal/wrap.ts";
 
 const BAR = 10; // characters of the budget bar
 const SHOWN_ANSWER_ROWS = 20;
-const MAX_WIDTH = 120; // longer lines are hard to read on any terminal
-
-function columns(): number {
-  return Math.min(MAX_WIDTH, process.stdout.columns || 80);
-}
 
 /** The start of an episode: the question and the tables. */
 export function drawStart({ question_id, database_name, difficulty }: QuestionRecord, first: SQLObservation): string {
   const head = `${database_name} · ${difficulty} · ${question_id}`;
   return [
-    styled("dim", `─── ${printable(head)} ${"─".repeat(Math.max(3, columns() - head.length - 6))}`),
+    styled("dim", `─── ${printable(head)} ${"─".repeat(Math.max(3, readableWidth() - head.length - 6))}`),
     "",
-    wrapText(first.question, columns() - 2, 2)
+    wrapText(first.question, readableWidth() - 2, 2)
       .split("\n")
       .map((line) => styled("bold", line))
       .join("\n"),
@@ -39,10 +34,10 @@ export function drawTables({ schema_info }: SQLObservation): string {
   const plain = tables.filter((table) => table.columns.length === 0).map(({ name }) => name);
   const known = tables
     .filter((table) => table.columns.length > 0)
-    .map((table) => wrapText(`${table.name}: ${table.columns.join(", ")}`, columns() - 2, 2));
+    .map((table) => wrapText(`${table.name}: ${table.columns.join(", ")}`, readableWidth() - 2, 2));
   const others =
     plain.length > 0
-      ? [wrapText(`${known.length > 0 ? "other tables" : "tables"}: ${plain.join(", ")}`, columns() - 2, 2)]
+      ? [wrapText(`${known.length > 0 ? "other tables" : "tables"}: ${plain.join(", ")}`, readableWidth() - 2, 2)]
       : [];
   return [...known, ...others].join("\n");
 }
@@ -60,11 +55,11 @@ export function drawBudget({ budget_remaining, step_count }: SQLObservation): st
 export function drawStep({ action_type }: SQLAction, observation: SQLObservation, total: number): string {
   const { error, result, done } = observation;
   const parts: string[] = [];
-  if (error !== null) parts.push(styled("red", wrapText(error, columns() - 2, 2)));
+  if (error !== null) parts.push(styled("red", wrapText(error, readableWidth() - 2, 2)));
   if (result !== "") parts.push(action_type === "DESCRIBE" ? drawDescription(observation) : drawResult(result));
   const budget = done ? "" : `   ${drawBudget(observation)} · ${signed(total)} so far`;
   parts.push(
-    styled("dim", wrapText(explainReward(observation), columns() - 2, 2)),
+    styled("dim", wrapText(explainReward(observation), readableWidth() - 2, 2)),
     ...(budget ? [budget.slice(1)] : []),
   );
   return parts.join("\n");
@@ -84,14 +79,14 @@ function drawDescription({ result, schema_info }: SQLObservation): string {
   ]);
   const count = described.rows === null ? "many" : String(described.rows);
   const title = `${described.name}, ${count} ${described.rows === 1 ? "row" : "rows"}`;
-  return `  ${styled("cyan", printable(title))}\n${drawBox(["column", "type", ""], rows, { maxWidth: columns() })}`;
+  return `  ${styled("cyan", printable(title))}\n${drawBox(["column", "type", ""], rows, { maxWidth: readableWidth() })}`;
 }
 
 function drawResult(result: string): string {
   const { columns: head, rows, notice } = parseResult(result);
   const fits = rows.every((row) => row.length === head.length); // a cell may contain the separator
   const table = fits
-    ? drawRows(head, rows, { maxWidth: columns() })
+    ? drawRows(head, rows, { maxWidth: readableWidth() })
     : result
         .split("\n")
         .map((line) => `  ${printable(line)}`)
@@ -115,10 +110,12 @@ export function drawEnd(
       : styled("red", `${given === null ? silent : "Not quite."} Total reward ${signed(total)}.`);
   const lines = [`  ${styled("bold", verdict)}`, ""];
   if (given !== null && correctness !== 1) {
-    lines.push(wrapText(`${who} answered: ${oneLine(given, "; ")}${comparison(given, question)}`, columns() - 2, 2));
+    lines.push(
+      wrapText(`${who} answered: ${oneLine(given, "; ")}${comparison(given, question)}`, readableWidth() - 2, 2),
+    );
   }
   lines.push(drawGold(question, database));
-  lines.push(styled("cyan", wrapText(`The query: ${question.gold_sql}`, columns() - 2, 2)));
+  lines.push(styled("cyan", wrapText(`The query: ${question.gold_sql}`, readableWidth() - 2, 2)));
   return lines.join("\n");
 }
 
@@ -142,5 +139,5 @@ function drawGold({ gold_answer, gold_sql, answer_type }: QuestionRecord, databa
   const shown = rows.slice(0, SHOWN_ANSWER_ROWS).map((row) => row.map((cell, i) => formatCell(cell, types[i]!)));
   const more =
     rows.length > shown.length ? `\n  ${styled("dim", `(${shown.length} of ${rows.length} rows shown)`)}` : "";
-  return `  The answer:\n${drawBox(head, shown, { maxWidth: columns() })}${more}`;
+  return `  The answer:\n${drawBox(head, shown, { maxWidth: readableWidth() })}${more}`;
 }

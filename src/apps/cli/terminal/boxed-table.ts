@@ -1,5 +1,5 @@
 // Tables drawn with box characters, fitted to the terminal.
-import { printable, styled, width } from "./output.ts";
+import { cutText, printable, styled, width } from "./output.ts";
 
 const MIN_COLUMN = 4; // minimum width of a narrowed column, in characters
 
@@ -34,7 +34,7 @@ export function drawBox(
   const bar = styled("dim", "│");
   const draw = (row: readonly string[], isHead: boolean) => {
     const texts = row.map((cell, i) => {
-      const text = cut(cell, widths[i]!);
+      const text = cutText(cell, widths[i]!);
       const space = " ".repeat(widths[i]! - width(text));
       const shown = isHead ? styled("bold", text) : cell === "NULL" ? styled("dim", text) : text;
       return ` ${isNumeric[i] ? space + shown : shown + space} `;
@@ -80,14 +80,4 @@ function fitted(wanted: readonly number[], room: number, whole: number): number[
     widths[widths.lastIndexOf(widest)]!--;
   }
   return widths;
-}
-
-function cut(text: string, size: number): string {
-  if (width(text) <= size) return text;
-  let shown = "";
-  for (const character of text) {
-    if (width(shown + character) >= size) break;
-    shown += character;
-  }
-  return `${shown}…`;
 }

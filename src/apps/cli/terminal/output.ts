@@ -9,6 +9,8 @@ export interface Output {
    * program.
    */
   line(text?: string): void;
+  /** Prints lines with data of the user's, which are not wrapped and in which nothing is taken for a command. */
+  data(text: string): void;
   /** The command's result as one JSON object; printed only with --json. */
   result(value: unknown): void;
   /** Progress, only on a terminal's stderr; each call replaces the previous line. */
@@ -32,9 +34,13 @@ export function output({ json = false }: { readonly json?: boolean | undefined }
       const typed = asTyped(text);
       people.write(`${people.isTTY ? wrapWords(typed, people.columns || 80) : typed}\n`);
     },
+    data: (text) => {
+      endProgress();
+      people.write(`${text}\n`);
+    },
     result: (value) => {
       endProgress();
-      if (json) process.stdout.write(`${JSON.stringify(value)}\n`);
+      if (json) process.stdout.write(`${jsonLine(value)}\n`);
     },
     progress: (text) => {
       if (!process.stderr.isTTY) return;
@@ -43,6 +49,14 @@ export function output({ json = false }: { readonly json?: boolean | undefined }
     },
     endProgress,
   };
+}
+
+/** JSON whose text cannot move a terminal's cursor: JSON leaves DEL and the C1 control characters as they are. */
+function jsonLine(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[\x7f-\x9f]/g,
+    (character) => `\\u00${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
 }
 
 const CODES = {
@@ -65,9 +79,12 @@ export function styled(style: Style, text: string): string {
   return `\x1b[${on}m${text}\x1b[${off}m`;
 }
 
-/** Text that is safe on a terminal: replaces control characters, which could move the cursor or change colours. */
+/**
+ * Text that is safe on a terminal: replaces control characters, which could move the cursor or change colours, and those
+ * that reverse the direction of a line.
+ */
 export function printable(text: string): string {
-  return text.replace(/[\x00-\x1f\x7f-\x9f]/g, (character) =>
+  return text.replace(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (character) =>
     character === "\t" ? " " : character === "\n" ? "↵" : "\ufffd",
   );
 }
@@ -149,6 +166,13 @@ function wrapCell(text: string, columns: number): string[] {
 /** Columns of the terminal; infinite if stdout is not a terminal. */
 export function terminalWidth(): number {
   return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+}
+
+const MAX_WIDTH = 120; // longer lines are hard to read on any terminal
+
+/** Columns of text for people: the terminal's, at most 120; 80 elsewhere. */
+export function readableWidth(): number {
+  return Math.min(MAX_WIDTH, process.stdout.columns || 80);
 }
 
 /** Lines broken at spaces; words, such as paths, stay whole. Continuation lines keep the line's indent; colours have no width. */
@@ -243,16 +267,27 @@ function pad(text: string, size: number, right: boolean): string {
   return right ? space + text : text + space;
 }
 
-/** Columns a text takes on a terminal; East Asian characters take two. */
+/** Columns a text takes on a terminal; East Asian characters and emoji take two, combining marks none. */
 export function width(text: string): number {
   let columns = 0;
-  for (const character of text)
-    columns += /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6]/.test(
-      character,
-    )
-      ? 2
-      : 1;
+  for (const character of text) columns += WIDE.test(character) ? 2 : NARROW.test(character) ? 0 : 1;
   return columns;
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]/u;
+const NARROW = /[\p{Mn}\p{Me}\u200b-\u200f\u2060]/u;
+
+/** A text of at most this many columns; a longer one ends with "…". */
+export function cutText(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  let [shown, used] = ["", 0];
+  for (const character of text) {
+    used += width(character);
+    if (used >= columns) break;
+    shown += character;
+  }
+  return `${shown}…`;
 }
 
 function cut(text: string, max: number): string {
