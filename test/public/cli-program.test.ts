@@ -13,7 +13,7 @@ test("only the requested command is loaded", async () => {
 
 test("help and suggestions know all commands", async () => {
   const all = await loadedFor("--help");
-  expect(all).toHaveLength(13);
+  expect(all).toHaveLength(14);
   expect(await loadedFor()).toEqual(all);
   expect(await loadedFor("help")).toEqual(all);
   expect(await loadedFor("constructor")).toEqual(all);

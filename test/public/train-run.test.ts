@@ -33,6 +33,9 @@ describe("a whole run", () => {
           });
     expect(result.eval_ids_sha256).toMatch(/^[0-9a-f]{64}$/);
     expect(JSON.parse(place.text("one", "results.json"))).toEqual(result);
+    const next = `ask --data ${place.data} --database park --model ${place.path("one")}\n`;
+    expect(ran.stderr).toContain("next:\n  ask it a question of your own:\n");
+    expect(ran.stderr).toContain(next);
   });
 
   test.each([

@@ -10,6 +10,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   train: async () => (await import("./commands/train.ts")).trainCommand(),
   play: async () => (await import("./commands/play.ts")).playCommand(),
   playground: async () => (await import("./commands/playground.ts")).playgroundCommand(),
+  ask: async () => (await import("./commands/ask.ts")).askCommand(),
   eval: async () => (await import("./commands/eval.ts")).evalCommand(),
   compare: async () => (await import("./commands/compare.ts")).compareCommand(),
   report: async () => (await import("./commands/report.ts")).reportCommand(),
@@ -24,7 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 
 /** Groups of the commands in the help. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  "Train and play:": ["train", "play", "playground"],
+  "Train, play and ask:": ["train", "play", "playground", "ask"],
   "Measure and show:": ["eval", "compare", "report", "bench"],
   "Data and models:": ["data", "sft", "export"],
   "Serve, and this machine:": ["serve", "mcp", "doctor"],
@@ -35,6 +36,10 @@ const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   train: ["train --dashboard", "train --preset qwen3-0.6b --dry-run"],
   play: ["play", "play --player model --model starter --data starter"],
   playground: ["playground --out site", "playground --out site --model runs/starter/model"],
+  ask: [
+    'ask --data shop.sqlite --model runs/shop "How many orders were paid late?"',
+    "ask --data sales.csv --model ollama:qwen3:0.6b",
+  ],
   eval: ["eval --player keyword", "eval --run runs/starter"],
   serve: ["serve", "serve --data spider10 --port 9000"],
   mcp: ["mcp my.sqlite", "mcp --data spider10"],

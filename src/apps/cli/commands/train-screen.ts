@@ -1,5 +1,6 @@
 // What `sqlenv train` prints: one line per step, the live callback's transcripts, warnings, and at the end what improved.
 
+import { DATA_SET_NAMES } from "../../../gym/data/index.ts";
 import {
   type EpisodeLine,
   type GRPOConfig,
@@ -166,8 +167,8 @@ export class TrainingScreen implements TrainerCallback {
     });
   }
 
-  /** The closing summary. */
-  result(result: TrainingResult, files: readonly string[], config: GRPOConfig): void {
+  /** The closing summary; `databases` are the names of the data's. */
+  result(result: TrainingResult, files: readonly string[], config: GRPOConfig, databases: readonly string[]): void {
     this.stop();
     const { run, steps, episodes, tokens, seconds } = result;
     const budget = config.eval_step_budget ?? config.step_budget;
@@ -211,6 +212,9 @@ export class TrainingScreen implements TrainerCallback {
     );
     this.#out.line(`everything is in ${printable(run)}: ${files.join(", ")}`);
     const next = [
+      ...(isSql && isOwnData(config)
+        ? [["ask it a question of your own", askCommand(run, same, databases)] as const]
+        : []),
       ["see it in the browser", `sqlenv report ${run} --serve`],
       ...(isSql ? [["watch the model play", `sqlenv play --player model --model ${run}/model ${same}`] as const] : []),
       ["measure it again", `sqlenv eval --run ${run}`],
@@ -222,6 +226,16 @@ export class TrainingScreen implements TrainerCallback {
       this.#out.line(styled("cyan", `    ${printable(command)}`));
     }
   }
+}
+
+/** Whether the data are the user's, not generated or the selection of Spider. */
+function isOwnData({ questions_path }: GRPOConfig): boolean {
+  return !DATA_SET_NAMES.some((name) => name === questions_path.split(":")[0]);
+}
+
+/** The command that asks a run's model about the data. */
+function askCommand(run: string, data: string, databases: readonly string[]): string {
+  return `sqlenv ask ${data}${databases.length > 1 ? ` --database ${databases[0]}` : ""} --model ${run}`;
 }
 
 const FRAMES = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

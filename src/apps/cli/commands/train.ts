@@ -118,7 +118,8 @@ async function trainPrepared(
       onStageEnd: (name, report) => screen.stageEnd(name, report),
     });
     if (!result) return interrupted(run, signal, out);
-    screen.result(result, [...(made.pages ?? []), ...(config.use_peft ? ["adapter/"] : []), "model/"], config);
+    const files = [...(made.pages ?? []), ...(config.use_peft ? ["adapter/"] : []), "model/"];
+    screen.result(result, files, config, prepared.data?.databases.names ?? []);
     out.result(result);
     if (made.dashboard && process.stdout.isTTY) {
       out.line(`the dashboard stays at ${made.dashboard.url} until Ctrl-C`);

@@ -10,6 +10,7 @@ import {
   type PromptChoice,
   SCRIPTED_PLAYERS,
   type ScriptedName,
+  type TextPolicyOptions,
 } from "../../../gym/players/index.ts";
 import { windowOf } from "../../../lm/model/parameters.ts";
 import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
@@ -89,46 +90,77 @@ function chat(flags: PlayerFlags): Player {
   return chatPlayer({ baseUrl, model, apiKey, ...sampling, prompt, timeoutMs: timeout * 1000 });
 }
 
-/** A model that runs in this process. */
+/** How a model plays: as its folder or its training says, where flags do not say otherwise. */
+export interface ModelUse {
+  readonly prompt: PromptChoice;
+  /** @default what most models need */
+  readonly lengths?: TurnLengths;
+  /** Which tokens are sampled. @default all */
+  readonly sampling?: Pick<TextPolicyOptions, "top_k" | "top_p" | "min_p">;
+}
+
+type TurnLengths = Required<Pick<TextPolicyOptions, "max_context_tokens" | "max_new_tokens">> &
+  Pick<TextPolicyOptions, "max_completion_length">;
+
+/** A model in memory, from which players are made. */
+export interface PlayingModel {
+  /** A player that samples at this temperature; 0 is greedy. */
+  readonly at: (temperature: number) => Player;
+  readonly device: string;
+  close(): Promise<void>;
+}
+
+/** A model that runs in this process, or on the server that --engine names. */
 async function model(flags: PlayerFlags): Promise<LoadedPlayer> {
-  if (!flags.model) {
-    throw new UsageError({
-      what: "the model player needs --model",
-      remedy: `give ${MODEL_SOURCES}`,
-    });
-  }
+  const { model: name, temperature } = flags;
+  if (!name) throw new UsageError({ what: "the model player needs --model", remedy: `give ${MODEL_SOURCES}` });
+  const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
+  const use = readModelMetadata(await resolveModel(name));
+  const { at, device, close } = await loadPlayingModel(name, use ?? { prompt: { prompt: "compact" } }, flags);
+  return { ...at(temperature), ...(use && { trainedRules: use.rules }), device, close };
+}
+
+/** Loads a model. Throws before it is loaded if a flag does not fit, and closes the engine if its lengths do not. */
+export async function loadPlayingModel(
+  name: string,
+  use: ModelUse,
+  flags: Omit<PlayerFlags, "temperature">,
+): Promise<PlayingModel> {
+  const prompt = promptChoice(flags, use.prompt);
   // Imported here: the other players need no engine.
   const { connectRemoteModel, loadModelAndTokenizer } = await import("../../../lm/engine/index.node.ts");
-  const { resolveModel } = await import("../../../lm/model/formats/hub.node.ts");
-  const folder = await resolveModel(flags.model);
-  const use = readModelMetadata(folder);
-  const prompt = promptChoice(flags, use?.prompt ?? { prompt: "compact" });
   const { engine, tokenizer, turns, config } =
     flags.engine === undefined
-      ? await loadModelAndTokenizer(flags.model, { ...deviceOptions(flags), trains: false })
-      : await connectRemoteModel(flags.model, remoteOptions(flags, flags.engine));
+      ? await loadModelAndTokenizer(name, { ...deviceOptions(flags), trains: false })
+      : await connectRemoteModel(name, remoteOptions(flags, flags.engine));
   try {
-    const { temperature, topP: top_p } = flags;
+    const { topP: top_p } = flags;
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
     const text = { turns, decode, prompt, ...(prompt.prompt !== "compact" && { texts: tokenizer.texts }) };
-    const sampling = { temperature, ...(top_p !== undefined && { top_p }) };
-    const lengths = lengthsOf(flags, prompt, windowOf(config));
+    const sampling = { ...use.sampling, ...(top_p !== undefined && { top_p }) };
+    const lengths = lengthsOf(flags, prompt, windowOf(config), use.lengths);
     checkRoom(turns, prompt, lengths);
-    const options = { engine, ...text, ...sampling, ...lengths };
-    const player = modelPlayer({ ...options, name: flags.model });
-    const { device } = engine.facts;
-    return { ...player, ...(use && { trainedRules: use.rules }), device, close: () => engine.close() };
+    const options = { engine, ...text, ...sampling, ...lengths, name };
+    const at = (temperature: number) => modelPlayer({ ...options, temperature });
+    return { at, device: engine.facts.device, close: () => engine.close() };
   } catch (error) {
     await engine.close();
     throw error;
   }
 }
 
-/** Lengths of the context and of a turn, within the model's window. */
-function lengthsOf({ maxContextTokens, maxNewTokens }: PlayerFlags, { shots, custom }: PromptChoice, window: number) {
+/** Lengths of the context and of a turn, within the model's window; those of its training if it has any. */
+function lengthsOf(
+  { maxContextTokens, maxNewTokens }: Pick<PlayerFlags, "maxContextTokens" | "maxNewTokens">,
+  { shots, custom }: PromptChoice,
+  window: number,
+  trained: TurnLengths | undefined,
+): TurnLengths {
+  if (trained && maxContextTokens === undefined && maxNewTokens === undefined) return trained;
   const usual = (custom?.shots ?? shots) ? CONTEXT_WITH_EXAMPLES : CONTEXT_TOKENS;
-  const max_context_tokens = contextWithin(window, maxContextTokens, usual);
-  const max_new_tokens = maxNewTokens ?? Math.max(1, Math.min(TURN_TOKENS.model, Math.floor(max_context_tokens / 4)));
+  const max_context_tokens = contextWithin(window, maxContextTokens, trained?.max_context_tokens ?? usual);
+  const own = trained?.max_new_tokens ?? TURN_TOKENS.model;
+  const max_new_tokens = maxNewTokens ?? Math.max(1, Math.min(own, Math.floor(max_context_tokens / 4)));
   if (max_new_tokens > max_context_tokens / 2)
     throw new UsageError({
       what: "--max-new-tokens takes more than half of the context",
@@ -147,18 +179,29 @@ export function contextWithin(window: number, given: number | undefined, usual: 
   throw new UsageError({ what: `--max-context-tokens exceeds the model's window of ${window}`, value: given });
 }
 
+/** What a command says of options whose meaning or default is its own. */
+export interface PlayerWords {
+  readonly model?: string;
+  readonly temperature?: { readonly description: string; readonly default?: number };
+  /** The default prompt of models that were not trained here. */
+  readonly prompt?: string;
+}
+
+const GREEDY = { description: "sampling temperature; 0 is greedy", default: 0 };
+
 /** Adds the options of players that are language models, and the device options. */
-export function addPlayerOptions(command: Command): Command {
+export function addPlayerOptions(
+  command: Command,
+  { model = MODEL_SOURCES, temperature: own = GREEDY, prompt }: PlayerWords = {},
+): Command {
   command
     .optionsGroup("Model options (players chat and model):")
-    .option("--model <name>", `${MODEL_SOURCES}; chat: the endpoint's name for it`)
+    .option("--model <name>", `${model}; chat: the endpoint's name for it`)
     .option("--base-url <url>", "chat: the endpoint, such as http://localhost:8000/v1")
     .option("--api-key-env <variable>", "chat: environment variable with the key", "OPENAI_API_KEY")
     .option("--timeout <seconds>", "chat: seconds per request", countFromOne("--timeout"), 120);
-  addPromptOptions(command)
-    .addOption(
-      new Option("--temperature <number>", "sampling temperature; 0 is greedy").default(0).argParser(temperature),
-    )
+  addPromptOptions(command, prompt)
+    .addOption(new Option("--temperature <number>", own.description).default(own.default).argParser(temperature))
     .addOption(new Option("--top-p <number>", "nucleus sampling threshold").argParser(topP))
     .option(
       "--max-new-tokens <number>",

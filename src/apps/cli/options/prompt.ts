@@ -35,10 +35,10 @@ const promptFileSchema = z
   })
   .strict();
 
-/** Adds the options that choose a prompt. */
-export function addPromptOptions(command: Command): Command {
+/** Adds the options that choose a prompt; `other` is the default prompt of models that were not trained here. */
+export function addPromptOptions(command: Command, other = "compact; chat: instruct"): Command {
   return command
-    .addOption(promptOption("system prompt (default: the model's own from training, else compact; chat: instruct)"))
+    .addOption(promptOption(`system prompt (default: the model's own from training, else ${other})`))
     .addOption(shotsOption("example episodes before the question"))
     .option("--prompt-file <file>", "custom system prompt, as text or JSON (see the guide)");
 }

@@ -50,6 +50,27 @@ export function interruptSignal(signals: readonly NodeJS.Signals[] = STOP_SIGNAL
   return abort.signal;
 }
 
+/**
+ * Runs work that Ctrl-C stops: the first one aborts its signal, a second one ends the process. Afterwards Ctrl-C does
+ * what it did before.
+ */
+export async function untilInterrupted<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const abort = new AbortController();
+  const stop = () => {
+    if (abort.signal.aborted) void endProcess(signalExitCode("SIGINT"));
+    abort.abort(new Interruption("SIGINT"));
+  };
+  const others = process.listeners("SIGINT");
+  process.on("SIGINT", stop);
+  for (const other of others) process.off("SIGINT", other);
+  try {
+    return await work(abort.signal);
+  } finally {
+    for (const other of others) process.on("SIGINT", other);
+    process.off("SIGINT", stop);
+  }
+}
+
 /** The exit code of a command that was interrupted. */
 export function interruptedCode({ reason }: AbortSignal): number {
   return reason instanceof Interruption ? reason.exitCode : signalExitCode("SIGINT");

@@ -3,7 +3,7 @@ import { delimiter, dirname, relative, resolve } from "node:path";
 
 /** Commands that texts of this package may name. */
 const NAMED =
-  /\bsqlenv (?=(?:train|play|playground|eval|serve|data|sft|compare|report|export|bench|doctor|help)\b|--?[a-z])/g;
+  /\bsqlenv (?=(?:train|play|playground|ask|eval|serve|data|sft|compare|report|export|bench|doctor|help)\b|--?[a-z])/g;
 
 /** What to type before a command's name: `sqlenv`, `npx sqlenv`, `npm run -s sqlenv --` or `node PATH`. */
 export function invocation(
