@@ -423,15 +423,19 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(complaints.splice(0).filter((text) => !text.includes("404"))).toEqual([]); // chromium may log that one
   });
 
-  test("the page is below 345 kB compressed, without SQLite and the model; the GPU's code, apart from it, below 30", () => {
+  test("the page is below 350 kB compressed without SQLite, the model and what is loaded on demand", () => {
     const sizeOf = (files: readonly string[]) =>
       files.reduce((sum, file) => sum + gzipSync(readFileSync(join(folder, file))).length, 0);
     // SQLite's worker for the origin-private file system is bundled, but never loaded.
     const assets = readdirSync(join(folder, "assets")).filter((file) => !/\.wasm$|opfs-async-proxy/.test(file));
     const paths = assets.map((file) => `assets/${file}`);
-    const gpu = paths.filter((file) => file.startsWith("assets/web-gpu-"));
-    expect(gpu).toHaveLength(1);
+    const [gpu, own] = ["web-gpu", "own-data"].map((name) =>
+      paths.filter((file) => file.startsWith(`assets/${name}-`)),
+    ) as [string[], string[]];
+    expect([gpu.length, own.length]).toEqual([1, 1]);
     expect(sizeOf(gpu)).toBeLessThan(30_000);
-    expect(sizeOf(["index.html", ...paths.filter((file) => !gpu.includes(file))])).toBeLessThan(345_000);
+    expect(sizeOf(own)).toBeLessThan(40_000);
+    const rest = paths.filter((file) => ![...gpu, ...own].includes(file));
+    expect(sizeOf(["index.html", ...rest])).toBeLessThan(350_000);
   });
 });

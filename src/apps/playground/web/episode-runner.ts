@@ -7,23 +7,17 @@ import { type SQLAction, SQLEnvironment, type SQLObservation } from "../../../gy
 import type { StepRecord } from "../../../gym/evaluation/index.ts";
 import type { Player, Policy } from "../../../gym/players/index.ts";
 import { SCRIPTED_PLAYERS } from "../../../gym/players/index.ts";
-import { type Cell, quoteName } from "../../../gym/sql/index.ts";
-import { cut } from "../../reports/format.ts";
-import {
-  BROWSED_ROWS,
-  type Calls,
-  type DataChoice,
-  type Gold,
-  type OpenQuestion,
-  type PlayerChoice,
-  type SchemaTable,
-  type Started,
-  type Stepped,
-  type TableRows,
+import { rowsOf, schemaOf } from "./schema-tables.ts";
+import type {
+  Calls,
+  DataChoice,
+  Gold,
+  OpenQuestion,
+  PlayerChoice,
+  Started,
+  Stepped,
+  TableRows,
 } from "./worker-protocol.ts";
-
-/** Characters of a cell in the database view. */
-const CELL = 200;
 
 /** Databases of a practice set with (seen) and without training questions; generated in about a second. */
 const PRACTICE_SIZES = { seen: 16, unseen: 8 } as const;
@@ -68,7 +62,7 @@ export class EpisodeRunner {
     this.#revealed = false;
     this.#last = this.#env.reset(which);
     const question = this.#withoutGold(this.#env.reveal());
-    return { question, observation: this.#last, schema: schemaOf(this.#env), budget };
+    return { question, observation: this.#last, schema: schemaOf(this.#env.database), budget };
   }
 
   /** A person's step; a player that was playing has to start over. */
@@ -112,13 +106,9 @@ export class EpisodeRunner {
     const { database } = this.#environment;
     if (!this.#last!.done && !this.#revealed)
       throw new UsageError({ what: "the database can be browsed after the end of the episode" });
-    const table = database.table(name);
-    if (!table) throw new UsageError({ what: "no such table", value: name });
-    const result = database.run(
-      `SELECT * FROM ${quoteName(table.name)} LIMIT ${BROWSED_ROWS} OFFSET ${Math.floor(offset)}`,
-    );
-    if (!result.ok) return { rows: [], error: result.error.message };
-    return { rows: result.table.rows.map((row) => row.map(cellText)), error: null };
+    const rows = rowsOf(database, name, offset);
+    if (!rows) throw new UsageError({ what: "no such table", value: name });
+    return rows;
   }
 
   get #environment(): SQLEnvironment {
@@ -143,22 +133,4 @@ export class EpisodeRunner {
     const seen = this.#seen.has(database_name);
     return { question_id, question_text, database_name, difficulty, split, seen };
   }
-}
-
-/** All tables and columns, for the page; a player sees only what it describes. */
-function schemaOf({ database }: SQLEnvironment): SchemaTable[] {
-  return database.tables.map((table) => ({
-    name: table.name,
-    kind: table.kind,
-    rows: database.rowCount(table),
-    columns: table.columns.map(({ name, type, primary_key }) => {
-      const reference = table.foreign_keys.find(({ column }) => column === name);
-      const target = reference ? { table: reference.table, column: reference.references } : null;
-      return { name, type: type ?? "", primary_key: Boolean(primary_key), target };
-    }),
-  }));
-}
-
-function cellText(value: Cell): string {
-  return value === null ? "NULL" : cut(String(value), CELL);
 }

@@ -11,8 +11,11 @@ import type { Gold } from "./worker-protocol.ts";
 
 const SHOWN_TEXT = 4000; // characters per argument or result; longer ones slow the page down
 
-/** One turn: action, result and reward. */
-export function turnNode({ action, text, parse_error, observation }: StepRecord): HTMLLIElement {
+/** One turn: action, result and, unless `rewards` is false, reward. */
+export function turnNode(
+  { action, text, parse_error, observation }: StepRecord,
+  { rewards = true }: { readonly rewards?: boolean } = {},
+): HTMLLIElement {
   const { error, result } = observation;
   const argument = cut(action.argument, SHOWN_TEXT);
   const type = h("span", { class: `type ${action.action_type === "ANSWER" ? "answer" : ""}` }, action.action_type);
@@ -31,7 +34,7 @@ export function turnNode({ action, text, parse_error, observation }: StepRecord)
     said === null ? null : h("p", { class: "note" }, "as written: ", h("code", {}, cut(said, 500))),
     error === null ? null : h("p", { class: "error" }, cut(error, SHOWN_TEXT)),
     result === "" ? null : resultNode(result, action.action_type),
-    rewardNode(observation),
+    rewards && rewardNode(observation),
   );
 }
 
@@ -127,6 +130,6 @@ export function episodeNode(record: EpisodeRecord, title: string): HTMLElement {
     "article",
     { class: "episode" },
     h("header", {}, h("h4", {}, title), h("span", { class: `tag ${tone}` }, text)),
-    h("ol", { class: "turns" }, ...record.steps.map(turnNode)),
+    h("ol", { class: "turns" }, ...record.steps.map((step) => turnNode(step))),
   );
 }

@@ -2,7 +2,7 @@
 
 import { messageOf, OOMError, UsageError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
-import { SQLEnvironment } from "../../../gym/env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, SQLEnvironment } from "../../../gym/env/index.ts";
 import { type EpisodeRecord, evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
 import { modelPlayer, type Player } from "../../../gym/players/index.ts";
 import type { WebModel } from "../../../lm/engine/load.web.ts";
@@ -12,6 +12,7 @@ import { encodeHeader } from "../../../lm/model/formats/safetensors.ts";
 import { type GRPOConfig, resolveConfig } from "../../../rl/config.ts";
 import { loadTrainableWebModel } from "../../../rl/load.ts";
 import { presetNamed } from "../../../rl/presets.ts";
+import { MODEL_METADATA_FILE, type ModelMetadata, parseModelMetadata } from "../../../rl/run/model-metadata.ts";
 import { MemoryStore } from "../../../rl/run/store.ts";
 import { sqlPlayer } from "../../../rl/sql/sql-player.ts";
 import { GRPOTrainer } from "../../../rl/trainer.ts";
@@ -31,16 +32,22 @@ const TEST_QUESTIONS = 16;
 /** Maximum number of tests during a training; one takes about as long as half a step. */
 const TESTS = 10;
 
+/** How a model that was trained elsewhere for something else understands questions best. */
+const PRETRAINED: ModelMetadata = { prompt: { prompt: "instruct", shots: 3 }, rules: GUIDED_RULES };
+const OURS: ModelMetadata = { prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES };
+
 export class LoadedModel {
   readonly #model: WebModel;
+  readonly #use: ModelMetadata;
   readonly facts: ModelFacts;
   readonly #emit: (event: WorkerEvent) => void;
   #training: AbortController | undefined;
   /** Whether its weights are others than the loaded ones. */
   isTrained = false;
 
-  private constructor(model: WebModel, name: string, emit: (event: WorkerEvent) => void) {
+  private constructor(model: WebModel, name: string, use: ModelMetadata, emit: (event: WorkerEvent) => void) {
     this.#model = model;
+    this.#use = use;
     this.#emit = emit;
     const { parameters, variant } = model.facts;
     this.facts = { name, parameters, variant, device: deviceWords(model.facts), noGpu: model.noGpu };
@@ -51,7 +58,7 @@ export class LoadedModel {
     const onProgress = (received: number, total: number) => emit({ event: "loading", received, total });
     if (typeof from === "string") {
       const options = { device, onProgress, files: await listed(from) };
-      return new LoadedModel(await loadTrainableWebModel(from, options), "", emit);
+      return new LoadedModel(await loadTrainableWebModel(from, options), "", OURS, emit);
     }
     const byName = new Map(from.map((file) => [file.name, file]));
     const read = async (name: string) => {
@@ -59,7 +66,9 @@ export class LoadedModel {
       return file ? new Uint8Array(await file.arrayBuffer()) : null;
     };
     const name = from[0]?.webkitRelativePath.split("/")[0] || "your files";
-    return new LoadedModel(await loadTrainableWebModel(read, { name, device }), name, emit);
+    const metadata = await byName.get(MODEL_METADATA_FILE)?.text();
+    const use = metadata === undefined ? PRETRAINED : parseModelMetadata(metadata, `${name}/${MODEL_METADATA_FILE}`);
+    return new LoadedModel(await loadTrainableWebModel(read, { name, device }), name, use, emit);
   }
 
   /** Why the GPU failed; undefined if it still works, or if the model is on the CPU. */
@@ -75,11 +84,23 @@ export class LoadedModel {
     }
   }
 
-  /** The model as a player; each sampled token is reported. */
-  player({ temperature }: PlayerChoice): Player {
+  /** The rules by which it is asked: trainings here are by the default rules. */
+  get rules(): EnvironmentRules {
+    return this.isTrained ? DEFAULT_RULES : this.#use.rules;
+  }
+
+  /** The step budget with which it is asked; undefined for the default. */
+  get stepBudget(): number | undefined {
+    return this.#use.step_budget;
+  }
+
+  /** The model as a player; each sampled token is reported, unless it is `quiet`. */
+  player({ temperature }: Pick<PlayerChoice, "temperature">, quiet = false): Player {
     if (this.#training) throw new UsageError({ what: "the model is being trained", remedy: "wait, or stop it" });
     const { engine, tokenizer, turns } = this.#model;
+    const { prompt } = this.#use;
     const decode = (ids: readonly number[]) => tokenizer.decode(ids, { skipSpecial: true });
+    if (quiet) return modelPlayer({ engine, turns, decode, temperature, prompt, ...this.#lengths });
     const sample: typeof engine.sample = async (request) => {
       const sampled: number[] = [];
       const onToken = (token: number) => {
@@ -92,7 +113,7 @@ export class LoadedModel {
       this.#emit({ event: "replied", tokens: reply.tokens.length, seconds });
       return reply;
     };
-    return modelPlayer({ engine: { sample }, turns, decode, temperature, ...this.#lengths });
+    return modelPlayer({ engine: { sample }, turns, decode, temperature, prompt, ...this.#lengths });
   }
 
   stop(): void {
@@ -147,11 +168,15 @@ export class LoadedModel {
     return { max_context_tokens, max_new_tokens: Math.min(160, Math.floor(max_context_tokens / 4)) };
   }
 
-  #config({ steps, questions, episodes, learning_rate, step_budget, seed }: TrainingChoice): GRPOConfig {
+  #config({ steps, questions, episodes, difficulties, ...choice }: TrainingChoice): GRPOConfig {
+    const { learning_rate, step_budget, seed } = choice;
+    const { prompt, shots = 0 } = this.#use.prompt;
     const { max_context_tokens, max_new_tokens } = this.#lengths;
     const { reward_weights, scale_rewards } = presetNamed("starter");
     return resolveConfig({
       model_name: "playground",
+      ...(prompt !== undefined && { prompt, shots }),
+      ...(difficulties && { difficulty_filter: difficulties }),
       max_steps: steps,
       learning_rate,
       step_budget,

@@ -4,7 +4,9 @@ import { signed } from "../../../gym/evaluation/transcript.ts";
 import { quoteName } from "../../../gym/sql/lexer.ts";
 import { $, button, fill, fillOptions, h } from "../../web-shared/dom.ts";
 import { wireThemeButton } from "../../web-shared/theme.ts";
+import { createAskPanel } from "./ask-panel.ts";
 import { createDatabaseView } from "./database-view.ts";
+import { isReplay, wireDrops } from "./drops.ts";
 import { EpisodeState } from "./episode-state.ts";
 import { goldNode, turnNode, verdictNode } from "./episode-view.ts";
 import { createModelPanel } from "./model-panel.ts";
@@ -22,7 +24,8 @@ import { PLAYERS, type PlayerChoice } from "./worker-protocol.ts";
 const status = $("status", HTMLElement);
 const sampledText = $("saying", HTMLElement);
 const client = startClient((event) => {
-  if (event.event === "sampled") {
+  if (event.event.startsWith("ask") || (event.event === "sampled" && asking.busy)) asking.onEvent(event);
+  else if (event.event === "sampled") {
     sampledText.hidden = !episode.busy;
     sampledText.textContent = event.text;
   } else model.onEvent(event);
@@ -30,8 +33,13 @@ const client = startClient((event) => {
 const episode = new EpisodeState(client, () => draw());
 const tally = new Tally();
 const picker = createPicker(episode, run);
-const model = createModelPanel(client, episode, run, () => draw());
+const model = createModelPanel(client, episode, run, () => {
+  draw();
+  asking.draw();
+});
+const asking = createAskPanel(client, model);
 const replayBar = createReplayBar(client, episode, run, pause);
+wireDrops((files) => (files.every(({ name }) => isReplay(name)) ? replayBar.open(files[0]!) : asking.open(files)));
 const databaseView = createDatabaseView(client, run);
 const editor = createEditor($("argument", HTMLTextAreaElement), $("colours", HTMLElement), $("offers", HTMLElement));
 
@@ -77,7 +85,7 @@ function drawEpisode(): void {
     budget,
     steps.reduce((sum, { observation }) => sum + (observation.reward ?? 0), 0),
   );
-  drawTurns(steps.map(turnNode));
+  drawTurns(steps.map((step) => turnNode(step)));
   fill(
     $("verdict", HTMLElement),
     episode.stuck &&
@@ -123,7 +131,7 @@ function drawReplay({ list, index, at }: NonNullable<typeof episode.replay>): vo
     Math.max(budget, record.steps.length),
     shown.reduce((sum, { observation }) => sum + (observation.reward ?? 0), 0),
   );
-  drawTurns(shown.map(turnNode));
+  drawTurns(shown.map((step) => turnNode(step)));
   fill($("verdict", HTMLElement), at === record.steps.length ? verdictNode(record, null) : null);
   const schema = replaySchema(record, at);
   drawSchema($("schema", HTMLElement), schema, {

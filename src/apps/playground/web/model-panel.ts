@@ -17,6 +17,8 @@ export interface ModelPanel {
   /** Loads the model unless it is loaded. */
   ready(): Promise<void>;
   readonly training: boolean;
+  /** Trains on the questions about the visitor's data; `choose` gets the model's number of parameters. */
+  trainOwn(choose: (parameters: number) => TrainingChoice): Promise<void>;
   onEvent(event: WorkerEvent): void;
 }
 
@@ -68,7 +70,10 @@ export function createModelPanel(
     });
     return loading;
   };
-  const show = ({ name, parameters, device: place, variant, noGpu }: ModelFacts) => {
+  let parameters = 0;
+  const show = (facts: ModelFacts) => {
+    const { name, device: place, variant, noGpu } = facts;
+    parameters = facts.parameters;
     const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)}M` : `${Math.round(parameters / 1e3)}k`;
     const why = noGpu === undefined ? "" : ` No GPU is used: ${noGpu}.`;
     note.textContent = `${name || "The page's model"}: ${size} parameters, on ${place}.${why}`;
@@ -106,10 +111,10 @@ export function createModelPanel(
     [stopButton.disabled, stopButton.hidden, watchButton.hidden] = [!value, !value, value];
     changed();
   };
-  const train = async (choice: TrainingChoice) => {
+  const train = async (choice: TrainingChoice, call: "train" | "trainOwn" = "train") => {
     isUntrained = false;
     view.begin(choice.steps);
-    view.end(await client.call("train", choice));
+    view.end(await client.call(call, choice));
     keepButton.hidden = false;
     watchButton.textContent = "▶ Watch it again";
   };
@@ -174,6 +179,12 @@ export function createModelPanel(
 
   return {
     ready,
+    trainOwn: (choose) =>
+      whileTraining(async () => {
+        await ready();
+        $("learning", HTMLElement).scrollIntoView({ block: "nearest" });
+        await train(choose(parameters), "trainOwn");
+      }),
     get training() {
       return training;
     },

@@ -6,6 +6,8 @@ import type { Client } from "./worker-client.ts";
 const SHORTEST_PAUSE = 300; // milliseconds between turns; faster cannot be followed
 
 export interface ReplayBar {
+  /** Shows the episodes in a file. */
+  open(file: File): void;
   draw(replay: NonNullable<EpisodeState["replay"]>): void;
   /** Goes forward (1) or back (-1). */
   move(turns: number): void;
@@ -13,7 +15,7 @@ export interface ReplayBar {
   toggle(): void;
 }
 
-/** Wires the bar, and files dropped on the page; `run` executes an action and shows its error. */
+/** Wires the bar; `run` executes an action and shows its error. */
 export function createReplayBar(
   client: Client,
   episode: EpisodeState,
@@ -65,12 +67,6 @@ export function createReplayBar(
     if (file) run(() => readFile(file));
     input.value = ""; // the same file may be chosen again
   });
-  document.addEventListener("dragover", (event) => event.preventDefault());
-  document.addEventListener("drop", (event) => {
-    event.preventDefault();
-    const file = event.dataTransfer?.files[0];
-    if (file) run(() => readFile(file));
-  });
   $("replays", HTMLSelectElement).addEventListener("change", (event) => {
     stop();
     const index = Number((event.target as HTMLSelectElement).value);
@@ -90,6 +86,7 @@ export function createReplayBar(
     });
 
   return {
+    open: (file) => run(() => readFile(file)),
     draw({ list, index, at }) {
       const slider = $("replay-at", HTMLInputElement);
       [slider.max, slider.value] = [String(length()), String(at)];

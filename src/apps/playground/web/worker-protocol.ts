@@ -1,5 +1,6 @@
 // Messages between the page and its worker. The page draws; everything else runs in the worker.
 
+import type { UnsureReason } from "../../../gym/ask/index.ts";
 import type { Difficulty, Split } from "../../../gym/data/index.ts";
 import type { Outcome, SQLAction, SQLObservation } from "../../../gym/env/index.ts";
 import type { EpisodeRecord, StepRecord } from "../../../gym/evaluation/index.ts";
@@ -64,6 +65,56 @@ export interface TableRows {
   readonly error: string | null;
 }
 
+/** A visitor's own database. */
+export interface OwnDatabase {
+  readonly name: string;
+  readonly schema: readonly SchemaTable[];
+  /** What reading the files changed or left out. */
+  readonly notes: readonly string[];
+}
+
+export interface AskChoice {
+  readonly question: string;
+  /** Number of samples that must agree with the answer. */
+  readonly samples: number;
+}
+
+/** A result as text. */
+export interface ShownResult {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  /** Number of rows that are not shown; null if there may be any number. */
+  readonly more: number | null;
+}
+
+/** The answer to a question that has no gold. */
+export interface OwnAnswer {
+  /** Null if the episode ended without one. */
+  readonly answer: string | null;
+  /** The query that gave it; null if no single query did. */
+  readonly sql: string | null;
+  /** The query's result, if it is the answer. */
+  readonly result: ShownResult | null;
+  /** Such as "4 of 5 samples agree"; null without samples. */
+  readonly agreement: string | null;
+  /** Why the answer should not be trusted; null if nothing speaks against it. */
+  readonly unsure: { readonly reason: UnsureReason; readonly text: string } | null;
+  /** What samples answered instead, the most frequent first. */
+  readonly others: readonly { readonly answer: string | null; readonly samples: number }[];
+}
+
+/** Questions written about the visitor's database. */
+export interface OwnQuestions {
+  readonly train: number;
+  readonly eval: number;
+  /** Some of them. */
+  readonly examples: readonly string[];
+  /** The question shown before and after training. */
+  readonly watched: string;
+  /** Tables and columns that no question uses, and why. */
+  readonly left_out: readonly string[];
+}
+
 /** A started episode. */
 export interface Started {
   readonly question: OpenQuestion;
@@ -109,6 +160,8 @@ export interface TrainingChoice {
   readonly seed: number;
   /** The question shown before and after training. */
   readonly watched: string;
+  /** Difficulties of the questions to train on. @default all */
+  readonly difficulties?: readonly Difficulty[];
 }
 
 /** A greedy test: the model's episode on the watched question, and its right answers on the test questions. */
@@ -146,6 +199,17 @@ export interface Calls {
     params: TrainingChoice;
     result: { readonly before: Evaluation; readonly after: Evaluation; readonly steps: number };
   };
+  /** Reads a visitor's SQLite file or CSV files. */
+  openOwn: { params: readonly File[]; result: OwnDatabase };
+  /** Rows of one of its tables. */
+  browseOwn: { params: { readonly table: string; readonly offset: number }; result: TableRows };
+  /** Asks the model a question about it. */
+  ask: { params: AskChoice; result: OwnAnswer };
+  /** Writes questions about it. */
+  writeQuestions: { params: null; result: OwnQuestions };
+  /** Trains on these questions. */
+  trainOwn: { params: TrainingChoice; result: Calls["train"]["result"] };
+  /** Stops the training and the question. */
   stop: { params: null; result: null };
   /** The trained model's weights as a safetensors file. */
   weights: { params: null; result: Blob };
@@ -161,6 +225,9 @@ export type WorkerEvent =
   | { readonly event: "sampled"; readonly text: string }
   /** A reply of the model is complete: its tokens, and the seconds from its prompt to its end. */
   | { readonly event: "replied"; readonly tokens: number; readonly seconds: number }
+  | { readonly event: "asked" }
+  | { readonly event: "askStep"; readonly step: StepRecord }
+  | { readonly event: "askSample"; readonly done: number; readonly total: number }
   /** The GPU failed, and the model was loaded again, untrained, on the CPU. `repeats`: what it was doing starts over. */
   | { readonly event: "moved"; readonly facts: ModelFacts; readonly why: string; readonly repeats: boolean }
   | { readonly event: "phase"; readonly phase: "before" | "training" | "after" }
