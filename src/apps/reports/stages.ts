@@ -93,7 +93,7 @@ export function recipeLines({ sft, self_taught = [], split }: TrainingResult): s
     ...self_taught.map((report, i) => `self-taught round ${i + 1}: ${selfTaughtText(report)}`),
     ...(split && sft
       ? [
-          `split by database, seed ${split.seed}: SFT ${part(split.sft)}, GRPO ${part(split.grpo)}, evaluation ${part(split.eval)}${split.overlap ? "; GRPO also used SFT questions" : ""}`,
+          `split by ${split.unit ?? "database"}, seed ${split.seed}: SFT ${part(split.sft)}, GRPO ${part(split.grpo)}, evaluation ${part(split.eval)}${split.overlap ? "; GRPO also used SFT questions" : ""}`,
         ]
       : []),
   ];

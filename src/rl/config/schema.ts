@@ -150,11 +150,15 @@ export const configSchema = z
     ),
     sft_database_share: note(
       share.default(1 / 3),
-      "SFT: share of the training databases, drawn by seed, whose gold SQL is demonstrated and which GRPO does not ask about; 0: no gold SQL of the data set is used",
+      "SFT: share of the training databases (or questions, see sft_split), drawn by seed, whose gold SQL is demonstrated and which GRPO does not ask about; 0: no gold SQL of the data set is used",
+    ),
+    sft_split: note(
+      z.enum(["database", "question"]).nullable().default(null),
+      "SFT: whether it and GRPO have different training databases, or different questions about each; all phrasings of a query are on one side; null: question if there is one training database",
     ),
     sft_data_share: note(
       share.default(0.4),
-      "SFT: share of its episodes on those databases; the others are on practice worlds",
+      "SFT: share of its episodes on those databases or questions; the others are on practice worlds",
     ),
     sft_overlap: note(
       z.boolean().default(false),

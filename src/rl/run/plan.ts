@@ -83,7 +83,7 @@ function sftText(config: GRPOConfig, data: DataSet): string {
   const on =
     databases.length === 0
       ? "practice worlds; no SQL of the data set is used"
-      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${shown(sftQuestions(data, config).length)} questions on ${databases.length} training databases`;
+      : `${share < 100 ? `practice worlds and (${share} %) on ` : ""}${shown(sftQuestions(data, config).length)} questions on ${databases.length} training database${databases.length === 1 ? "" : "s"}`;
   return `SFT on right episodes on ${on}: ${shown(sft_batch_tokens)} tokens a step, learning rate ${sft_learning_rate}`;
 }
 

@@ -275,7 +275,9 @@ const splitPartSchema = record({
 export type TrainingSplit = z.infer<typeof trainingSplitSchema>;
 export const trainingSplitSchema = record({
   seed: count,
-  /** Share of the training databases that SFT uses, and of SFT's episodes that are on them. */
+  /** Whether SFT and GRPO have different databases or different questions; absent without SFT on the data set, and in earlier versions. */
+  unit: z.enum(["database", "question"]).exactOptional(),
+  /** Share of the training databases, or of their questions, that SFT uses, and of SFT's episodes that are on them. */
   shares: record({ databases: count, episodes: count }),
   /** Questions that SFT demonstrates; empty if it uses no gold SQL. */
   sft: splitPartSchema,

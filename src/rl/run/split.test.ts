@@ -40,6 +40,60 @@ test("the draw depends on names and seed only", () => {
   expect(sftDatabases(data, settings({ difficulty_filter: ["easy"], sft_data_share: 0.9 }))).toEqual(drawn);
 });
 
+/** Training questions on one database or more: `queries` queries each, in three phrasings. */
+function phrased(queries: number, names: readonly string[] = ["shop"]): DataSet {
+  const [of] = small.questions;
+  const questions = names.flatMap((database_name) =>
+    Array.from({ length: 3 * queries }, (_, i): QuestionRecord => {
+      const query = Math.floor(i / 3);
+      const text = { question_text: `phrasing ${i}`, gold_sql: `SELECT ${"  ".repeat(i % 3)}name FROM t${query}` };
+      return { ...of!, ...text, question_id: `${database_name}${i}`, split: "train", database_name };
+    }),
+  );
+  return { ...small, questions: [...questions, ...small.questions.filter(({ split }) => split === "eval")] };
+}
+
+test("on a single database SFT and GRPO have different queries, together all of them", async () => {
+  const data = phrased(20);
+  const given = settings({ sft_database_share: 0.7 });
+  const split = await splitOf(data, given);
+  expect(split).toMatchObject({
+    ...{ unit: "question", overlap: false, shares: { databases: 0.7 } },
+    ...{ sft: { databases: ["shop"], questions: 42 }, grpo: { databases: ["shop"], questions: 18 } },
+  });
+  const tablesOf = (ids: Iterable<string>) =>
+    new Set(
+      [...ids].map((id) =>
+        data.questions
+          .find((one) => one.question_id === id)!
+          .gold_sql.split(" ")
+          .at(-1),
+      ),
+    );
+  const shown = tablesOf(sftQuestions(data, given).map(({ question_id }) => question_id));
+  const asked = tablesOf(loadQuestionPrompts(data, given).map(({ question_id }) => question_id));
+  expect([shown.size, asked.size]).toEqual([14, 6]); // all phrasings of a query are on one side
+  expect([...shown].filter((table) => asked.has(table))).toEqual([]);
+  const reversed = { ...data, questions: data.questions.toReversed() };
+  expect(new Set(sftQuestions(reversed, given))).toEqual(new Set(sftQuestions(data, given)));
+  expect(sftQuestions(data, { ...given, seed: 1 })).not.toEqual(sftQuestions(data, given));
+  expect(loadQuestionPrompts(data, { ...given, sft_overlap: true })).toHaveLength(60);
+});
+
+test("SFT may not have all questions of the only database", () => {
+  const given = settings({ sft_database_share: 1 });
+  const message = /SFT uses all training questions that are easy or medium or hard, on: shop; lower sft_database_share/;
+  expect(() => loadQuestionPrompts(phrased(2), given)).toThrow(message);
+});
+
+test("several databases are split by question on request, each of them", async () => {
+  const data = phrased(10, ["shop", "school"]);
+  expect((await splitOf(data, settings({ sft_database_share: 0.5 }))).unit).toBe("database");
+  const split = await splitOf(data, settings({ sft_database_share: 0.5, sft_split: "question" }));
+  const both = { databases: ["school", "shop"], questions: 30 };
+  expect(split).toMatchObject({ unit: "question", sft: both, grpo: both });
+});
+
 test("without SFT on the data set GRPO asks everything", () => {
   for (const given of [{ sft_steps: 0 }, { sft_database_share: 0 }, { sft_data_share: 0 }])
     expect(loadQuestionPrompts(small, settings(given))).toHaveLength(5);
@@ -53,7 +107,11 @@ test("overlap has to be requested, and gives a warning", async () => {
 });
 
 test.each<[object, DataSet, RegExp]>([
-  [{}, spread(1), /need a training database each; those of small are: 1; give --sft-database-share 0/],
+  [
+    { sft_split: "database" },
+    spread(1),
+    /need a training database each; those of small are: 1; give --sft-split question, or --sft-database-share 0/,
+  ],
   [
     {},
     { ...small, questions: small.questions.map((q) => ({ ...q, gold_sql: "SELECT 42", tables_involved: [] })) },

@@ -31,7 +31,7 @@ export function loadQuestionPrompts(data: DataSet, config: SplitConfig): Questio
   const asked = rewardedQuestions(data, config);
   if (asked.length === 0)
     throw new UsageError({
-      what: `all training questions that are ${difficulty.join(" or ")} are on databases that SFT uses`,
+      what: `SFT uses all training questions that are ${difficulty.join(" or ")}, on`,
       value: sftDatabases(data, config).join(", "),
       remedy: "lower sft_database_share, or widen difficulty_filter",
     });

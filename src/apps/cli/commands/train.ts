@@ -226,12 +226,12 @@ function interrupted(run: string, signal: AbortSignal, out: Output): void {
 }
 
 /** Which databases each part of the training has questions on. */
-function splitLines({ sft, grpo, eval: evaluated, overlap, seed }: TrainingSplit): string[] {
+function splitLines({ sft, grpo, eval: evaluated, overlap, seed, unit = "database" }: TrainingSplit): string[] {
   const part = ({ databases, questions }: SplitPart) =>
     `${counted(questions, "question")} on ${counted(databases.length, "database")}`;
   if (sft.databases.length === 0) return [];
   return [
-    `split by database, seed ${seed}: SFT uses ${part(sft)}; GRPO asks ${part(grpo)}${overlap ? ", those of SFT included" : ""}`,
+    `split by ${unit}, seed ${seed}: SFT uses ${part(sft)}; GRPO asks ${part(grpo)}${overlap ? ", those of SFT included" : ""}`,
     `evaluation: ${part(evaluated)}`,
   ];
 }
