@@ -113,6 +113,7 @@ describe("sqlenv ask", () => {
     [["--data", shop, "--player", "oracle", "x"], /knows the gold query.*: oracle; use model, chat/],
     [["--data", shop, "--player", "keywrd", "x"], /no such player: keywrd; did you mean keyword/],
     [["--data", shop, "--min-agreement", "2", "x"], /takes a share from 0 to 1: 2/],
+    [["--data", shop, "--samples", "33", "x"], /--samples takes at most 32: 33/],
     [["--data", shop, "--temperature", "0", "x"], /at --temperature 0 are all equal.*--samples 0/],
     [["--data", shop, "--player", "model", "--engine", "http://127.0.0.1:1", "x"], /--engine needs --model/],
     [["--data", shop, "--player", "chat", "x"], /needs --base-url and --model/],

@@ -1,5 +1,5 @@
 // Many questions one after another, with the model kept in memory: typed at a terminal, or as lines on stdin.
-import { createInterface } from "node:readline";
+import { createInterface, type Interface } from "node:readline";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import { explain, FAILED } from "../terminal/error-line.ts";
 import { Interruption, signalExitCode, untilInterrupted } from "../terminal/interrupt.ts";
@@ -56,53 +56,83 @@ async function askPerson(ask: Ask, { name, databases }: AskedDatabase, model: As
   const tables = databases.get(name).tables.map((table) => table.name);
   const shown = `${tables.slice(0, 30).join(", ")}${tables.length > 30 ? ` and ${tables.length - 30} more` : ""}`;
   out.data(wrapText(`${name}: ${shown}`, readableWidth()));
-  out.line(
-    styled(
-      "dim",
-      wrapText(`asking ${model.name}; an empty line or Ctrl-D leaves, Ctrl-C stops a question`, readableWidth()),
-    ),
-  );
-  const questions: string[] = [];
-  for (;;) {
-    out.line();
-    const question = await typed(questions, out);
-    if (question === null) return;
-    questions.unshift(question);
-    try {
-      await untilInterrupted((signal) => ask(question, signal));
-    } catch (error) {
-      if (error instanceof Interruption) out.line(styled("yellow", "  stopped"));
-      else if (error instanceof SqlEnvError) out.data(styled("red", wrapText(error.message, readableWidth(), 2)));
-      else throw error;
+  const keys = `asking ${model.name}; an empty line or Ctrl-D leaves, Ctrl-C stops a question`;
+  out.data(styled("dim", wrapText(keys, readableWidth())));
+  const person = new Person(out);
+  try {
+    for (let question = await person.question(); question !== null; question = await person.question()) {
+      const text = question;
+      try {
+        await untilInterrupted((signal) => ask(text, signal));
+      } catch (error) {
+        if (error instanceof Interruption) {
+          out.line(styled("yellow", "  stopped"));
+          person.forget();
+        } else if (error instanceof SqlEnvError) out.data(styled("red", wrapText(error.message, readableWidth(), 2)));
+        else throw error;
+      }
+      process.exitCode = 0; // a person has seen whether there was an answer
     }
-    process.exitCode = 0; // a person has seen whether there was an answer
+  } finally {
+    person.close();
   }
+  if (person.interrupted) process.exitCode = signalExitCode("SIGINT");
 }
 
-/** A line that the person types; null to leave. Made for each question, since it turns Ctrl-C into a key. */
-function typed(history: readonly string[], out: Output): Promise<string | null> {
-  const output = out.json || !process.stdout.isTTY ? process.stderr : process.stdout;
-  const lines = createInterface({
-    input: process.stdin,
-    output,
-    terminal: true,
-    history: history.slice(0, REMEMBERED),
-    prompt: styled("bold", "? "),
-  });
-  return new Promise((resolve) => {
-    let line: string | null = null;
-    lines.on("line", (text) => {
-      line = text.trim() === "" ? null : text;
-      lines.close();
+/** The lines that a person types or pastes, with a history. While a question is asked, Ctrl-C is a signal. */
+class Person {
+  interrupted = false;
+  readonly #out: Output;
+  readonly #lines: Interface;
+  readonly #typed: string[] = [];
+  #closed = false;
+  #notify = () => {};
+
+  constructor(out: Output) {
+    this.#out = out;
+    const output = out.json || !process.stdout.isTTY ? process.stderr : process.stdout;
+    const prompt = styled("bold", "? ");
+    this.#lines = createInterface({ input: process.stdin, output, terminal: true, historySize: REMEMBERED, prompt });
+    this.#lines.on("line", (line) => {
+      this.#typed.push(line);
+      this.#notify();
     });
-    lines.on("SIGINT", () => {
-      process.exitCode = signalExitCode("SIGINT");
-      lines.close();
+    this.#lines.on("SIGINT", () => {
+      this.interrupted = true;
+      this.#lines.close();
     });
-    lines.on("close", () => {
-      if (line === null) output.write("\n");
-      resolve(line);
+    this.#lines.on("close", () => {
+      if (!this.#closed) output.write("\n");
+      this.#closed = true;
+      this.#notify();
     });
-    lines.prompt();
-  });
+    this.#lines.pause();
+  }
+
+  /** The next line; null if the person leaves. */
+  async question(): Promise<string | null> {
+    this.#out.line();
+    if (this.#typed[0] !== undefined) this.#out.data(wrapText(`? ${this.#typed[0]}`, readableWidth()));
+    else if (!this.#closed) {
+      process.stdin.setRawMode?.(true);
+      this.#lines.prompt();
+      await new Promise<void>((resolve) => {
+        this.#notify = resolve;
+      });
+      this.#lines.pause();
+      process.stdin.setRawMode?.(false); // else Ctrl-C would be a key that nobody reads
+    }
+    const line = this.#typed.shift();
+    return line === undefined || line.trim() === "" ? null : line;
+  }
+
+  /** Drops lines that were pasted and not asked yet. */
+  forget(): void {
+    this.#typed.length = 0;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#lines.close();
+  }
 }

@@ -55,12 +55,11 @@ interface SqlUse extends ModelUse {
 /** As the presets for pretrained models have it: they need examples, hints and an answer that may be the last result. */
 const PRETRAINED: SqlUse = { prompt: { prompt: "instruct", shots: 3 }, rules: GUIDED_RULES };
 
-/** Loads the players. `choose` finds models if none is named; `onChoice` is told which one was taken. */
+/** Loads the players. `choose` finds models if none is named; the result has the one that was taken. */
 export async function loadAskModel(
   flags: AskModelFlags,
   choose: () => readonly Choice[],
-  onChoice: (choice: Choice) => void,
-): Promise<AskModel> {
+): Promise<AskModel & { readonly choice?: Choice }> {
   const name = flags.player ?? (flags.baseUrl === undefined ? "model" : "chat");
   if (name === "oracle" || name === "teacher")
     throw new UsageError({
@@ -76,9 +75,7 @@ export async function loadAskModel(
   const choices = choose();
   for (const [i, choice] of choices.entries()) {
     try {
-      const model = await ownModel(choice.model, flags);
-      onChoice(choice);
-      return model;
+      return { ...(await ownModel(choice.model, flags)), choice };
     } catch (error) {
       if (!(error instanceof OOMError) || i === choices.length - 1) throw error; // else a smaller one is tried
     }

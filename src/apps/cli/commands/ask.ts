@@ -42,8 +42,8 @@ export function askCommand(): Command {
     .option("--player <name>", `player: ${ASK_PLAYERS.join(", ")} (default: model; with --base-url: chat)`)
     .option(
       "--samples <number>",
-      "sampled episodes that must agree (default: 5, scripted players 0)",
-      wholeNumber("--samples"),
+      "sampled episodes, whose answers are compared (default: 5, scripted players 0)",
+      sampleCount,
     )
     .option(
       "--min-agreement <share>",
@@ -76,13 +76,12 @@ function share(value: string): number {
 
 async function run(words: readonly string[], flags: AskFlags): Promise<void> {
   const out = output(flags);
-  const asked = await openAskedDatabase(flags);
+  out.progress(`reading ${flags.data}`);
+  const asked = await openAskedDatabase(flags).finally(() => out.endProgress());
   try {
-    const model = await loadAskModel(
-      flags,
-      () => chooseModels(asked),
-      ({ model, reason }) => process.stderr.write(`model: ${printable(`${model} (${reason})`)}\n`),
-    );
+    out.progress("loading the model");
+    const { choice, ...model } = await loadAskModel(flags, () => chooseModels(asked)).finally(() => out.endProgress());
+    if (choice) process.stderr.write(`model: ${printable(`${choice.model} (${choice.reason})`)}\n`);
     try {
       const ask = (question: string, signal: AbortSignal) => askOne(question, asked, model, flags, out, signal);
       if (words.length > 0) await untilInterrupted((signal) => ask(words.join(" "), signal));
@@ -93,6 +92,14 @@ async function run(words: readonly string[], flags: AskFlags): Promise<void> {
   } finally {
     asked.databases.close();
   }
+}
+
+const MAX_SAMPLES = 32; // they are played at the same time
+
+function sampleCount(value: string): number {
+  const number = wholeNumber("--samples")(value);
+  if (number <= MAX_SAMPLES) return number;
+  throw new UsageError({ what: `--samples takes at most ${MAX_SAMPLES}`, value });
 }
 
 /** Asks one question and prints everything about it; without an answer, the process will exit with FAILED. */

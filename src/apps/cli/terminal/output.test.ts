@@ -1,9 +1,21 @@
 import { CommanderError } from "commander";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { QuestionLoadError, UsageError } from "../../../errors.ts";
 import { explain } from "./error-line.ts";
 import { invocation } from "./invocation.ts";
-import { counted, drawTable, formatBytes, formatNumber, printable, styled, wholeNumber, wrapWords } from "./output.ts";
+import {
+  counted,
+  cutText,
+  drawTable,
+  formatBytes,
+  formatNumber,
+  output,
+  printable,
+  styled,
+  wholeNumber,
+  width,
+  wrapWords,
+} from "./output.ts";
 
 test("tables align words to the left and numbers to the right", () => {
   const table = drawTable(
@@ -27,7 +39,20 @@ test("tables align words to the left and numbers to the right", () => {
 test("text from a database cannot steer the terminal", () => {
   expect(printable("a\x1b[31mb\r\nc\td\x9b")).toBe("a\ufffd[31mb\ufffd↵c d\ufffd");
   expect(drawTable(["x"], [["\x1b]0;title\x07"]])).not.toContain("\x1b");
+  expect(printable("one \u202eowt\u2066")).toBe("one \ufffdowt\ufffd"); // would be shown from right to left
   expect(styled("red", "x")).toBe("x"); // not a terminal
+  const written = vi.spyOn(process.stdout, "write").mockReturnValue(true);
+  output({ json: true }).result({ cell: "\x1b[2J\x9b2J\x7f é" });
+  const [[line]] = written.mock.calls as [[string]];
+  written.mockRestore();
+  expect(line).toBe('{"cell":"\\u001b[2J\\u009b2J\\u007f é"}\n');
+  expect(JSON.parse(line)).toEqual({ cell: "\x1b[2J\x9b2J\x7f é" });
+});
+
+test("texts are measured and cut by the columns they take", () => {
+  expect(["abc", "日本", "e\u0301", "🎉"].map(width)).toEqual([3, 4, 1, 2]);
+  expect(["abcdef", "日本語", "🎉🎉🎉"].map((text) => cutText(text, 5))).toEqual(["abcd…", "日本…", "🎉🎉…"]);
+  expect(cutText("abcde", 5)).toBe("abcde");
 });
 
 test("numbers and sizes read well", () => {
