@@ -1,6 +1,6 @@
 // Measures each kernel of training and decoding at its real size against the GPU's limits (roofline model).
 import type { CudaDevice } from "../../lm/devices/cuda/device.ts";
-import type { Buffer, HeadShape, TokenLayout, Weight } from "../../lm/devices/index.ts";
+import type { Buffer, Device, HeadShape, TokenLayout, Weight } from "../../lm/devices/index.ts";
 import { forestLayout, layoutOf, type NewTokens } from "../../lm/model/layout.ts";
 import type { Model } from "../../lm/model/parameters.ts";
 import { type Ceilings, CUDA_SPEC, contexts, medianTime, randomize } from "./cuda.ts";
@@ -16,13 +16,19 @@ export interface RooflineRow {
   readonly bound: "memory" | "arithmetic";
 }
 
+interface RooflineOptions {
+  /** Milliseconds of a kernel. */
+  readonly time: (work: () => void) => number;
+  readonly tokens?: number;
+  readonly length?: number;
+}
+
 /** Measures every kernel of a training step at its real size against the GPU's limits. */
 export function measureRoofline(
   model: Model,
-  device: CudaDevice,
+  device: Device,
   ceilings: Ceilings,
-  tokens = 8192,
-  length = 1024,
+  { time, tokens = 8192, length = 1024 }: RooflineOptions,
 ): RooflineRow[] {
   const { config } = model;
   const {
@@ -53,7 +59,7 @@ export function measureRoofline(
       return buffer;
     };
     const measure = (kernel: string, bytes: number, flops: number, work: () => void) => {
-      const milliseconds = medianTime(device, work);
+      const milliseconds = time(work);
       const [byMemory, byArithmetic] = [bytes / ceilings.terabytes_per_s / 1e9, flops / ceilings.tflops / 1e9];
       rows.push({
         kernel,

@@ -18,6 +18,7 @@ import {
   measureCeilings,
   measureDecode,
   measureTraining,
+  medianTime,
   randomModel,
   type TrainingRate,
 } from "../../bench/cuda.ts";
@@ -131,7 +132,7 @@ async function measure(
     const roofline = quick
       ? []
       : [
-          ...measureRoofline(model, device, ceilings),
+          ...measureRoofline(model, device, ceilings, { time: (work) => medianTime(device, work) }),
           ...CUDA_SPEC.batch_sizes.flatMap((size) => measureDecodeRoofline(model, device, ceilings, size)),
         ];
     device.trim();

@@ -18,6 +18,7 @@ import { grpoCommand } from "./bench-grpo.ts";
 import { memoryCommand } from "./bench-memory.ts";
 import { serverCommand } from "./bench-server.ts";
 import { benchSqlCommand } from "./bench-sql.ts";
+import { webGpuCommand } from "./bench-webgpu.ts";
 
 /** The `bench` command with its sub-commands. */
 export function benchCommand(): Command {
@@ -32,6 +33,7 @@ export function benchCommand(): Command {
     .addCommand(grpoCommand())
     .addCommand(memoryCommand())
     .addCommand(cudaCommand())
+    .addCommand(webGpuCommand())
     .addCommand(dashboardCommand())
     .addCommand(serverCommand());
 }

@@ -1,5 +1,6 @@
 // Interface of the WebGPU device: a device plus facts about its adapter.
-import type { Device } from "../device.ts";
+import type { Buffer, Device } from "../device.ts";
+import type { Program } from "./program.ts";
 
 /** What the runtime says about a GPU. */
 export interface Adapter {
@@ -23,12 +24,18 @@ export interface WebGpuOptions {
   readonly memory?: number;
 }
 
+/** A kernel's arguments by name. */
+export type Buffers = Readonly<Record<string, Buffer>>;
+export type Numbers = Readonly<Record<string, number>>;
+
 export interface WebGpuDevice extends Device {
   readonly adapter: Adapter;
   /** Bytes in use now, the peak so far, and bytes reserved from the GPU. */
   readonly memory: { readonly used: number; readonly peak: number; readonly reserved: number };
   /** Waits until all queued work is done. */
   synchronize(): void;
+  /** Runs a kernel that the device itself does not have, in this many workgroups. */
+  runProgram(program: Program, groups: number, buffers: Buffers, numbers: Numbers): void;
 }
 
 /** The adapter in a few words. */

@@ -16,7 +16,14 @@ import type {
 } from "../device-args.ts";
 import { type HeadKernels, LmHead } from "../lm-head.ts";
 import { Pool } from "../pool.ts";
-import { type Adapter, describeAdapter, type WebGpuDevice, type WebGpuOptions } from "./device.ts";
+import {
+  type Adapter,
+  type Buffers,
+  describeAdapter,
+  type Numbers,
+  type WebGpuDevice,
+  type WebGpuOptions,
+} from "./device.ts";
 import {
   ATTENTION_STATISTICS,
   attentionKeyBackwardProgram,
@@ -397,6 +404,10 @@ export class WebGpu implements WebGpuDevice {
     this.#queue.read(placeOf(probe.address), 4);
   }
 
+  runProgram(program: Program, groups: number, buffers: Buffers, numbers: Numbers): void {
+    this.#dispatch(program, [groups, 1], buffers, numbers);
+  }
+
   close(): void {
     this.#queue.close();
   }
@@ -477,31 +488,17 @@ export class WebGpu implements WebGpuDevice {
   }
 
   /** Runs an elementwise kernel. */
-  #each(
-    program: Program,
-    count: number,
-    buffers: Readonly<Record<string, Buffer>>,
-    numbers: Readonly<Record<string, number>> = {},
-  ): void {
+  #each(program: Program, count: number, buffers: Buffers, numbers: Numbers = {}): void {
     this.#run(program, Math.ceil(count / 256), buffers, { count, ...numbers });
   }
 
   /** Runs a kernel that adds up columns. */
-  #columns(
-    program: Program,
-    buffers: Readonly<Record<string, Buffer>>,
-    numbers: Readonly<Record<string, number>> & { readonly width: number },
-  ): void {
+  #columns(program: Program, buffers: Buffers, numbers: Numbers & { readonly width: number }): void {
     this.#dispatch(program, [Math.ceil(numbers.width / 32), 1], buffers, numbers);
   }
 
   /** Runs a kernel whose workgroups take the next item until there are none. */
-  #run(
-    program: Program,
-    items: number,
-    buffers: Readonly<Record<string, Buffer>>,
-    numbers: Readonly<Record<string, number>>,
-  ): void {
+  #run(program: Program, items: number, buffers: Buffers, numbers: Numbers): void {
     if (items > 0) this.#dispatch(program, [Math.min(items, MAX_GROUPS), 1], buffers, numbers);
   }
 
@@ -509,12 +506,7 @@ export class WebGpu implements WebGpuDevice {
    * WebGPU forbids a kernel to write a buffer that it also reads by another binding. Where two arguments are parts of
    * one buffer, the kernel gets a copy.
    */
-  #dispatch(
-    program: Program,
-    groups: readonly [x: number, y: number],
-    buffers: Readonly<Record<string, Buffer>>,
-    numbers: Readonly<Record<string, number>>,
-  ): void {
+  #dispatch(program: Program, groups: readonly [x: number, y: number], buffers: Buffers, numbers: Numbers): void {
     const { reads, writes, ints, floats } = program;
     const written = new Set<number>();
     for (const name of writes) {
