@@ -4,15 +4,15 @@ import type { CpuDevice } from "./cpu/device.ts";
 import { createCpu } from "./cpu/start.node.ts";
 import { createCuda } from "./cuda/create.node.ts";
 import type { CudaDevice, Precision } from "./cuda/device.ts";
-import { createWebGpu } from "./webgpu/create.node.ts";
+import { createWebGpu, findWebGpu } from "./webgpu/create.node.ts";
 import type { WebGpuDevice } from "./webgpu/device.ts";
 
-/** Devices by name. WebGPU is only taken if asked for: docs/decisions/0037-the-webgpu-device.md. */
+/** Devices by name. */
 export const DEVICE_CHOICES = ["auto", "cpu", "cuda", "webgpu"] as const;
 export type DeviceChoice = (typeof DEVICE_CHOICES)[number];
 
 export interface StartOptions {
-  /** "auto": a usable CUDA GPU, else the CPU. @default "auto" */
+  /** "auto": a usable CUDA GPU, else a GPU that WebGPU reaches, else the CPU. @default "auto" */
   readonly device?: DeviceChoice | undefined;
   /** Type of activations on a CUDA GPU. @default bf16 if the GPU supports it */
   readonly precision?: Precision | undefined;
@@ -26,11 +26,12 @@ export interface StartOptions {
 /** Starts a device. */
 export function startDevice(options: StartOptions = {}): CpuDevice | CudaDevice | WebGpuDevice {
   const { device = "auto", precision, maxGpuMemory: memory, threads, simd } = options;
+  const webGpu = () => createWebGpu(memory === undefined ? {} : { memory });
   if (device === "webgpu") {
     if (precision === "bf16") {
       throw new SqlEnvError("no_bf16", { what: "WebGPU has no bf16", remedy: "omit --precision, or use fp32" });
     }
-    return createWebGpu(memory === undefined ? {} : { memory });
+    return webGpu();
   }
   if (device !== "cpu") {
     try {
@@ -39,6 +40,7 @@ export function startDevice(options: StartOptions = {}): CpuDevice | CudaDevice 
       const isAbsent = error instanceof SqlEnvError && error.code === "no_cuda";
       if (device === "cuda" || !isAbsent) throw error;
     }
+    if (precision !== "bf16" && findWebGpu()) return webGpu();
   }
   return createCpu({ ...(threads === undefined ? {} : { threads }), ...(simd === undefined ? {} : { simd }) });
 }

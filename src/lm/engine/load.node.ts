@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { ModelLoadError, SqlEnvError } from "../../errors.ts";
 import type { Gpu } from "../devices/cuda/device.ts";
 import { openGpu } from "../devices/cuda/driver.node.ts";
+import { findWebGpu } from "../devices/webgpu/create.node.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { loadModelFolder } from "../model/formats/folder.node.ts";
 import { findModel, type HubOptions, resolveModel } from "../model/formats/hub.node.ts";
@@ -68,6 +69,7 @@ function refuseEarly(
   const use = { trains, recompute, lora, reference };
   const gpu = device === "cpu" ? undefined : usableGpu(device);
   if (!gpu) {
+    if (device === "auto" && precision !== "bf16" && findWebGpu()) return;
     checkCpuMemory(name, known.config, use, cpuMemory());
     return;
   }

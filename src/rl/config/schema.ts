@@ -430,7 +430,7 @@ export const configSchema = z
     // Device and threads
     device: note(
       z.enum(["auto", "cpu", "cuda", "webgpu"]).default("auto"),
-      "device: auto is a CUDA GPU that can be used, else the CPU; webgpu is any GPU, through the package webgpu",
+      "device: auto is a CUDA GPU that can be used, else a GPU through the package webgpu if that is installed, else the CPU",
     ),
     precision: note(
       z.enum(["auto", "bf16", "fp32"]).default("auto"),

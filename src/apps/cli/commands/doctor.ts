@@ -10,7 +10,7 @@ import { createCuda, LEAST_CAPABILITY } from "../../../lm/devices/cuda/create.no
 import type { Gpu, Precision } from "../../../lm/devices/cuda/device.ts";
 import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
 import { type LibraryName, loadFfi, loadLibrary } from "../../../lm/devices/cuda/libraries.node.ts";
-import { createWebGpu } from "../../../lm/devices/webgpu/create.node.ts";
+import { createWebGpu, findWebGpu } from "../../../lm/devices/webgpu/create.node.ts";
 import { describeAdapter } from "../../../lm/devices/webgpu/device.ts";
 import { estimateMemory, type MemoryPlace } from "../../../lm/engine/index.ts";
 import { cpuMemory } from "../../../lm/engine/machine-memory.node.ts";
@@ -42,11 +42,12 @@ export function doctorCommand(): Command {
         out.line(`${mark} ${what}: ${found}`);
         if (remedy) out.line(wrapText(remedy, process.stdout.columns || 80, 8));
       }
-      out.line(`--device auto uses ${canUseCuda ? "cuda" : "cpu"}`);
+      const device = canUseCuda ? "cuda" : findWebGpu() ? "webgpu" : "cpu";
+      out.line(`--device auto uses ${device}`);
       const models = whatFits(canUseCuda ? gpuMemory() : undefined);
       out.line("\nestimated memory, and whether it fits:");
       out.line(drawTable(["model", "inference", "LoRA training", "full training"], models.map(fitLine)));
-      out.result({ device: canUseCuda ? "cuda" : "cpu", findings, models });
+      out.result({ device, findings, models });
     });
 }
 

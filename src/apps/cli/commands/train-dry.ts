@@ -4,6 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { SqlEnvError } from "../../../errors.ts";
 import { openGpu } from "../../../lm/devices/cuda/driver.node.ts";
+import { findWebGpu } from "../../../lm/devices/webgpu/create.node.ts";
+import { describeAdapter } from "../../../lm/devices/webgpu/device.ts";
 import { capacityText, cpuCapacity } from "../../../lm/engine/estimate-memory.ts";
 import { baseFolderOf, findModel, hubCache } from "../../../lm/engine/index.node.ts";
 import { estimateMemory, type MemoryEstimate } from "../../../lm/engine/index.ts";
@@ -224,11 +226,18 @@ function tellMemory(
     return { memory, fits: plan.refused === null };
   }
   const memory = estimateMemory(model, options);
+  const adapter = config.device === "cpu" || config.precision === "bf16" ? null : findWebGpu();
+  if (config.device === "webgpu" || adapter) {
+    const fits = 4 * parameterCount(model) <= (adapter?.limits.maxBufferSize ?? Number.POSITIVE_INFINITY);
+    verdict(fits, adapter ? `a buffer of ${printable(describeAdapter(adapter))}` : "WebGPU's software adapter");
+    out.line("WebGPU does not say how much memory the GPU has: see --max-gpu-memory");
+    drawMemory(memory, out);
+    return { memory, fits };
+  }
   const limit = cpuMemory();
   const fits = memory.total <= limit;
   verdict(fits, `the CPU: ${formatBytes(memory.total)} of ${formatBytes(limit)}`);
-  if (config.device === "webgpu") out.line("WebGPU does not say how much memory the GPU has: see --max-gpu-memory");
-  else if (config.device !== "cpu") out.line("no GPU can be used here; `sqlenv doctor` says why");
+  if (config.device !== "cpu") out.line("no GPU can be used here; `sqlenv doctor` says why");
   drawMemory(memory, out);
   if (!fits)
     out.line(

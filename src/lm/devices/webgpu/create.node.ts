@@ -1,9 +1,10 @@
 // Opens a WebGPU device under Node, through the package `webgpu`, or throws an error that says what is missing.
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { SqlEnvError } from "../../../errors.ts";
-import type { WebGpuDevice, WebGpuOptions } from "./device.ts";
+import type { Adapter, WebGpuDevice, WebGpuOptions } from "./device.ts";
 import { adapterOf, newServerData, START_MS } from "./open.ts";
 import { type GpuWorker, Queue } from "./queue.ts";
 import { SERVER, STATE } from "./server.ts";
@@ -36,6 +37,31 @@ import(workerData.module).then(
   const device = new WebGpu(new Queue({ post, end: () => process.off("exit", close) }, data), adapter, options);
   process.on("exit", close); // at process.exit the worker must be idle
   return device;
+}
+
+/** Nodes through which Linux reaches a GPU: of its own drivers, NVIDIA's and Windows Subsystem's. */
+const GPU_NODES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg"];
+
+let found: Adapter | null | undefined;
+
+/**
+ * The GPU that WebGPU reaches, looked up once in a thread; null without one, without the package `webgpu`, or if it is
+ * only played by the CPU.
+ */
+export function findWebGpu(): Adapter | null {
+  if (found === undefined) found = lookForGpu();
+  return found;
+}
+
+function lookForGpu(): Adapter | null {
+  if (process.platform === "linux" && !GPU_NODES.some((path) => existsSync(path))) return null; // loading Dawn takes a while
+  try {
+    const device = createWebGpu();
+    device.close();
+    return device.adapter.software ? null : device.adapter;
+  } catch {
+    return null;
+  }
 }
 
 /** The address of the package `webgpu`, an optional dependency that may be missing. */

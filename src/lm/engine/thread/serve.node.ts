@@ -4,13 +4,14 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { SqlEnvError, UsageError } from "../../../errors.ts";
 import type { Device } from "../../devices/index.ts";
-import { startDevice } from "../../devices/start.node.ts";
+import { type StartOptions, startDevice } from "../../devices/start.node.ts";
 import { loadModelFolder, saveModelFolder } from "../../model/formats/folder.node.ts";
 import type { ModelFolder } from "../../model/formats/folder.ts";
 import { loadWeights, tensorsOf } from "../../model/formats/load.ts";
 import { loadAdapter, readAdapterConfig, saveAdapter } from "../../model/formats/peft.node.ts";
 import { addLora, foldLora } from "../../model/lora.ts";
 import { createModel, type Model, parameterCount, trainedOf } from "../../model/parameters.ts";
+import { checkDevice } from "../check-device.ts";
 import { loadEngineState, saveEngineState } from "../checkpoint.node.ts";
 import { checkCpuMemory, cpuCacheTokens, cudaLimits } from "../estimate-memory.ts";
 import type { LossTable } from "../learning/loss.ts";
@@ -32,11 +33,25 @@ export function serveEngine({ losses = {} }: { readonly losses?: LossTable } = {
   });
 }
 
+/** Starts the device. A GPU that "auto" reached through WebGPU and that computes wrong numbers is left to the CPU. */
+async function checkedDevice(options: StartOptions): Promise<ReturnType<typeof startDevice>> {
+  const device = startDevice(options);
+  if (device.name !== "webgpu") return device;
+  try {
+    await checkDevice(device);
+    return device;
+  } catch (error) {
+    device.close();
+    if (options.device === "webgpu") throw error;
+    return startDevice({ ...options, device: "cpu" });
+  }
+}
+
 async function start(losses: LossTable): Promise<void> {
   const spec = workerData as EngineSpec;
   const { folder, trains, threads, simd, recompute, reference, device: choice, precision, maxGpuMemory } = spec;
   const files = await loadModelFolder(folder);
-  const device = startDevice({ device: choice, precision, threads, simd, maxGpuMemory });
+  const device = await checkedDevice({ device: choice, precision, threads, simd, maxGpuMemory });
   const lora = trains ? spec.lora : undefined;
   const options = { trains, recompute, lora, reference };
   const limits: { readonly maxRows?: number; readonly maxCachedTokens?: number } =
