@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ended, type Ran, smallDataFolder, sqlenvInside, start } from "../helpers/cli-process.ts";
+import { type Ran, smallDataFolder, sqlenvInside } from "../helpers/cli-process.ts";
 import { type ScriptedChat, scriptedChat } from "../helpers/scripted-chat.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "sqlenv-ask-"));
@@ -175,7 +175,7 @@ describe("samples", () => {
     const { stdout, code } = await sampled("--samples", "1", "--step-budget", "1", "--json");
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ answer: null, sql: null, unsure: { reason: "no_answer" } });
-    const shown = await sampled("--samples", "0", "--step-budget", "1");
+    const shown = await sampled("--samples", "1", "--step-budget", "1");
     expect(shown.stdout).toMatch(/ {2}no answer\n {2}unsure {5}the episode ended without an answer: no steps left\n$/);
   });
 
@@ -192,10 +192,9 @@ test("Ctrl-C stops a question, with the exit code of other commands", async () =
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
   try {
     const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`;
-    const child = start(["ask", "--data", shop, "--base-url", url, "--model", "m", "How many?"]);
-    const ran = ended(child);
+    const ran = ask(["--data", shop, "--base-url", url, "--model", "m", "How many?"]);
     await once(silent, "request");
-    child.kill("SIGINT");
+    process.emit("SIGINT");
     expect(await ran).toEqual({ stdout: "", stderr: "interrupted\n", code: 130, signal: null });
   } finally {
     silent.closeAllConnections();

@@ -77,9 +77,9 @@ function drawResult({ columns, types, rows, has_more }: ResultTable): string[] {
 }
 
 /** Whether the answer should be trusted: how many samples agree, and what speaks against it; empty if nothing is known. */
-export function drawTrust({ agreement, answers, samples, unsure }: AskedAnswer): string {
+export function drawTrust({ answer, agreement, answers, samples, unsure }: AskedAnswer): string {
   const lines: string[] = [];
-  const agreed = agreement === null ? null : agreementText(answers[0]!.samples, samples);
+  const agreed = agreement === null || answer === null ? null : agreementText(answers[0]!.samples, samples);
   if (unsure) lines.push(styled("yellow", labelled("bold", "unsure", unsure.text)));
   if (agreed !== null && agreed !== unsure?.text)
     lines.push(labelled("dim", unsure ? "" : "agreement", agreed, 1, unsure ? "dim" : undefined));
