@@ -22,6 +22,8 @@ const engine = z.object({
   threads: z.int(),
   variant: z.string(),
   native: z.boolean(),
+  /** Of its machine code; null for WebAssembly. */
+  instruction_set: z.enum(["avx2", "avx512"]).nullable(),
   training: z.object({ plain_tokens_per_s: rate, shared_tokens_per_s: rate }),
   sampling,
   sampling_groups: z.object({ tokens_per_s: rate }),
@@ -37,8 +39,9 @@ const training = z.object({ tokens_per_s: rate, peak_bytes: z.number() });
 export const SCHEMAS = {
   /** `sqlenv bench engine --quick --json --peer PYTHON` */
   engine,
-  /** The same with SQLENV_NATIVE=0, with or without a peer. */
+  /** The same on the same machine with SQLENV_NATIVE=0 or avx2, with or without a peer. */
   "engine-wasm": engine.extend({ native: z.literal(false), peer: engine.shape.peer.optional() }),
+  "engine-avx2": engine.extend({ instruction_set: z.literal("avx2"), peer: engine.shape.peer.optional() }),
   /** `sqlenv bench grpo --shape 16x8 --json --peer PYTHON` */
   grpo: z.object({
     measured,
@@ -131,6 +134,9 @@ const ofSize = (rates, size) => rates.find(({ batch_size }) => batch_size === si
 /** Shown in the tables, not in the picture. */
 const DETAIL = { detail: true };
 
+/** Names of what the CPU's kernels are compiled to. */
+export const INSTRUCTION_SETS = { avx2: "AVX2", avx512: "AVX-512" };
+
 /** Workloads on the CPU. */
 export function cpuRows({ grpo, engine }) {
   const torch = (value) => [["PyTorch", "grey", value]];
@@ -161,6 +167,12 @@ export function cpuRows({ grpo, engine }) {
             "sampling 1 sequence, decoding alone",
             (run) => ofSize(run.sampling, 1).decode_tokens_per_s,
             (p) => ofSize(p.sampling, 1).decode_tokens_per_s,
+          ],
+          [
+            "sampling 8 different prompts, decoding alone",
+            (run) => ofSize(run.sampling, 8).decode_tokens_per_s,
+            (p) => ofSize(p.sampling, 8).decode_tokens_per_s,
+            DETAIL,
           ],
           [
             "sampling 32 different prompts, decoding alone",

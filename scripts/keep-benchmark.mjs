@@ -1,4 +1,4 @@
-// Stores a benchmark for the documents, and draws them again. NAME is engine, engine-wasm, grpo or cuda; several files are
+// Stores a benchmark for the documents, and draws them again. NAME is engine, engine-wasm, engine-avx2, grpo or cuda; several files are
 // several runs of the same command, of which medians are shown.
 //   npm run -s sqlenv -- bench engine --quick --json --peer PYTHON > engine.json
 //   node scripts/keep-benchmark.mjs engine engine.json

@@ -3,7 +3,7 @@
 //   npm run -s build && node scripts/peer-bars.mjs
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { cpuRows, gpuRows, isBusy, readBenchmarks } from "./benchmarks.mjs";
+import { cpuRows, gpuRows, INSTRUCTION_SETS, isBusy, readBenchmarks } from "./benchmarks.mjs";
 import { peerBars, rateText, ratioText } from "./pictures/peer-bars.mjs";
 
 const path = (file) => fileURLToPath(new URL(`../${file}`, import.meta.url));
@@ -58,7 +58,7 @@ export function pictureOf(benchmarks) {
 
 /** Blocks of the pages, by the name in their marks. A block whose benchmark is not stored keeps its text. */
 function blocksOf(benchmarks) {
-  const { grpo, engine, "engine-wasm": wasm, cuda } = benchmarks;
+  const { grpo, engine, cuda } = benchmarks;
   const blocks = {};
   if (grpo) {
     const [{ ours, peer, ratios, ratio_ranges, questions, generations, steps }] = grpo;
@@ -84,15 +84,25 @@ function blocksOf(benchmarks) {
     ].join("\n");
   }
   if (engine) {
-    const plain = wasm && cpuRows({ engine: wasm.map((run, i) => ({ ...run, peer: engine[i % engine.length].peer })) });
+    const { torch } = engine[0].peer.versions;
+    const own = INSTRUCTION_SETS[engine[0].instruction_set] ?? "WebAssembly";
+    const others = [
+      ["WebAssembly", "engine-wasm", "SQLENV_NATIVE=0"],
+      ["AVX2", "engine-avx2", "SQLENV_NATIVE=avx2"],
+    ].flatMap(([label, name, variable]) => {
+      const runs = benchmarks[name];
+      if (!runs || label === own) return [];
+      const rows = cpuRows({ engine: runs.map((run, i) => ({ ...run, peer: engine[i % engine.length].peer })) });
+      return [{ label, variable, rows }];
+    });
     blocks["engine-peer"] = [
-      `The CPU engine against PyTorch ${engine[0].peer.versions.torch} eager with its KV cache, a model of the starter's size, tokens per second: ${source("engine", engine)}${wasm ? `; WebAssembly: the same with \`SQLENV_NATIVE=0\`` : ""}`,
+      `The CPU engine against PyTorch ${torch} eager with its KV cache, a model of the starter's size, ${processor(engine[0])}, tokens per second: ${source("engine", engine)}${others.map(({ label, variable }) => `; ${label}: the same with \`${variable}\``).join("")}`,
       "",
       table(
-        ["workload", ...(plain ? ["WebAssembly"] : []), "machine code", "PyTorch", "machine code over PyTorch"],
+        ["workload", ...others.map(({ label }) => label), own, "PyTorch", `${own} over PyTorch`],
         cpuRows({ engine }).map(({ label, ours, peers: [peer] }, i) => [
           label,
-          ...(plain ? [rateText(plain[i].ours)] : []),
+          ...others.map(({ rows }) => rateText(rows[i].ours)),
           rateText(ours),
           rateText(peer.value),
           ratioText(peer.ratio),
