@@ -83,7 +83,8 @@ function expectPrintable({ stdout, stderr }: Ran): void {
 }
 
 test.each<[string, () => string, RegExp]>([
-  ["a missing file", () => join(folder, "none.sqlite"), /no such/],
+  ["a missing file", () => join(folder, "none.sqlite"), /no such file: .*none\.sqlite; check the path/],
+  ["a missing name", () => "spidr10", /no such data set: spidr10; did you mean spider10\?/],
   ["an empty file", () => path("empty.sqlite"), /the file is empty/],
   ["an empty CSV file", () => path("empty.csv"), /the file is empty/],
   ["a text file", () => path("text.sqlite", "hello\n".repeat(50)), /not a SQLite database/],
@@ -96,7 +97,7 @@ test.each<[string, () => string, RegExp]>([
   [
     "an empty folder",
     () => mkdirSync(join(folder, "bare"), { recursive: true }) ?? join(folder, "bare"),
-    /no data set found/,
+    /the folder has no database: .*; give a SQLite file, a CSV file/,
   ],
   ["a huge file", () => sparse(HUGE, 600_000_000), /more than 500 MB/],
   ["a truncated database", () => path("cut.sqlite", readFileSync(evil).subarray(0, 3000)), /truncated/],

@@ -2,7 +2,8 @@
 import { statSync } from "node:fs";
 import { extname } from "node:path";
 import { nearest, QuestionLoadError, UsageError } from "../../../errors.ts";
-import { detectLayout, importedDataSets } from "../../../gym/data/index.node.ts";
+import { isDatabase } from "../../../gym/data/formats/open.node.ts";
+import { detectLayout, findLayout, importedDataSets } from "../../../gym/data/index.node.ts";
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { readSources } from "../../../gym/make/source.node.ts";
 import { csvFiles } from "../../../gym/make/sources/csv-folder.node.ts";
@@ -55,9 +56,27 @@ export async function openAskedDatabase({ data: source, dbDir, database }: Asked
 function isFiles(source: string): boolean {
   if (importedDataSets().includes(source)) return false;
   const stats = statSync(source, { throwIfNoEntry: false });
-  if (!stats) return false;
+  const refuse = (what: string, remedy: string) => new QuestionLoadError({ what, value: source, remedy });
+  if (!stats) {
+    if (isDatabase(source)) throw refuse("no such file", "check the path");
+    return false; // a name
+  }
   if (!stats.isDirectory()) return extname(source).toLowerCase() !== ".json";
-  return detectLayout(source) === undefined && filesIn(source).length > 0;
+  if (detectLayout(source) !== undefined) return false;
+  if (filesIn(source).length > 0) return true;
+  if (!hasDataSet(source))
+    throw refuse("the folder has no database", "give a SQLite file, a CSV file, a folder of them, or a data set");
+  return false;
+}
+
+/** Whether there is a data set in the folder or below. */
+function hasDataSet(folder: string): boolean {
+  try {
+    return findLayout(folder) !== undefined;
+  } catch (error) {
+    if (error instanceof QuestionLoadError) return false;
+    throw error;
+  }
 }
 
 function filesIn(folder: string): readonly string[] {

@@ -2,7 +2,7 @@
 // written.
 import { Command } from "commander";
 import { UsageError } from "../../../errors.ts";
-import { type AskedAnswer, askQuestion, MIN_AGREEMENT } from "../../../gym/ask/index.ts";
+import { type AskedAnswer, askQuestion, checkQuestion, MIN_AGREEMENT } from "../../../gym/ask/index.ts";
 import { rulesId } from "../../../gym/env/index.ts";
 import { MODEL_SOURCES } from "../options/common.ts";
 import { addPlayerOptions } from "../options/player.ts";
@@ -76,6 +76,7 @@ function share(value: string): number {
 
 async function run(words: readonly string[], flags: AskFlags): Promise<void> {
   const out = output(flags);
+  if (words.length > 0) checkQuestion(words.join(" "));
   out.progress(`reading ${flags.data}`);
   const asked = await openAskedDatabase(flags).finally(() => out.endProgress());
   try {
@@ -114,20 +115,11 @@ async function askOne(
   const { samples, rules, step_budget } = model;
   const sampling = (done: number) =>
     samples > 0 && out.progress(`asking ${samples} more ${samples === 1 ? "time" : "times"}, to compare: ${done} done`);
+  const asking = { databases, database: name, player, sampler, samples, minAgreement, step_budget, rules, seed };
   const told = await askQuestion({
-    ...{
-      databases,
-      database: name,
-      question,
-      player,
-      sampler,
-      samples,
-      minAgreement,
-      step_budget,
-      rules,
-      seed,
-      signal,
-    },
+    ...asking,
+    question,
+    signal,
     onStart: () => out.progress("thinking"),
     onStep: (step) => {
       const { action, observation } = step;
