@@ -1,13 +1,16 @@
-// Takes the pictures of the playground in the documents: a question being played, and a model that learned. Needs chromium.
+// Takes the pictures of the playground in the documents: a question being played, a model that learned, and one that is asked about files. Needs chromium.
 //
-//     npm run pictures:playground [-- MODEL_FOLDER]
+//     npm run pictures:playground [-- MODEL_FOLDER] [--only playground-ask]
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { chromium } from "playwright-core";
 import { playgroundHandler } from "../dist/apps/playground/server.node.js";
 
 const docs = fileURLToPath(new URL("../docs/", import.meta.url));
-const [model] = process.argv.slice(2);
+const { values, positionals } = parseArgs({ options: { only: { type: "string" } }, allowPositionals: true });
+const [model] = positionals;
 const handle = playgroundHandler(model ? { model } : {});
 const server = createServer(async (request, response) => {
   const answer = await handle(new Request(`http://${request.headers.host}${request.url}`));
@@ -18,6 +21,7 @@ await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium" });
 
 async function picture(name, hash, part, play) {
+  if (values.only && `${values.only}.png` !== name) return;
   const page = await browser.newPage({ viewport: { width: 1280, height: 1000 }, deviceScaleFactor: 1 });
   await page.goto(`http://127.0.0.1:${server.address().port}/web/#${hash}`);
   await page.waitForSelector("body[data-ready]");
@@ -44,6 +48,24 @@ await picture("playground.png", wine, "body", async (page) => {
 await picture("playground-training.png", "", "#learning", async (page) => {
   await page.click("#watch");
   await page.locator("#keep").waitFor({ timeout: 1_200_000 });
+});
+const guide = readFileSync(`${docs}your-data.md`, "utf8"); // its example: two CSV files
+const files = [...guide.matchAll(/^cat > \S+?(\w+\.csv) <<'CSV'\n([\s\S]*?)\nCSV$/gm)].map(([, file, text]) => ({
+  name: file,
+  mimeType: "text/csv",
+  buffer: Buffer.from(`${text}\n`),
+}));
+await picture("playground-ask.png", "", "#ask-panel", async (page) => {
+  await page.setInputFiles("#own-files", files);
+  await page.click("#write");
+  await page.locator("#written ul").first().waitFor();
+  await page.click("#teach");
+  await page.waitForFunction(() => document.querySelector("#ask-note").textContent.startsWith("Taught"), null, {
+    timeout: 1_200_000,
+  });
+  await page.fill("#ask-question", "Which moon has the highest radius km?");
+  await page.click("#ask");
+  await page.locator("#ask-answer .verdict").waitFor({ timeout: 120_000 });
 });
 await browser.close();
 server.close();

@@ -101,12 +101,16 @@ describe.skipIf(!CHROMIUM)(`a visitor's own files in the playground${WITHOUT}`, 
     expect(await page.inputValue("#ask-question")).toBe(example);
 
     await page.fill("#own-steps", "2");
-    await page.click("#train-own");
+    await page.click("#teach");
     await page.locator("#keep").waitFor();
     await idle(page);
-    expect(await page.innerText("#ask-note")).toBe("Trained. Ask again.");
+    expect(await page.innerText("#ask-note")).toBe("Taught. Ask again.");
     expect(await page.innerText("#train-note")).toMatch(/before, on \d+ after/);
-    expect(await page.locator("#steps tbody tr").count()).toBe(2);
+    expect(await page.innerText("#train-speed")).toMatch(
+      /in step 2 it learned from [\d,]+ tokens\/s, with a loss of \d/,
+    );
+    expect(await page.locator("#behaviour").isVisible()).toBe(false);
+    expect(await page.getAttribute("#chart", "aria-label")).toContain("after 2 of 2 steps");
     await page.selectOption("#ask-samples", "0");
     await ask(page, example);
     expect(await page.innerText("#ask-answer")).not.toContain("samples");
@@ -172,6 +176,11 @@ describe.skipIf(!CHROMIUM)(`a visitor's own files in the playground${WITHOUT}`, 
     }
     await page.click("#own-schema button:has-text('planets')");
     await page.locator("#own-rows td:has-text('Saturn')").waitFor();
+    expect(await page.inputValue("#ask-question")).toBe("How many planets are there?");
+    await page.setInputFiles("#own-files", [file("moons.csv", MOONS)]);
+    await page.locator("#own-schema button:has-text('moons')").waitFor();
+    await idle(page);
+    expect(await page.inputValue("#ask-question")).toBe("How many moons are there?");
     await ask(page, "x".repeat(2000));
     await page.fill("#ask-question", "  ");
     await page.click("#ask");

@@ -48,6 +48,19 @@ test("a fetched folder, chosen files and a folder on disk are the same model", a
   for (const { engine } of [fetched, chosen, { engine: disk }]) await engine.close();
 });
 
+test("where there is no GPU the CPU is used, and the reason is told if a GPU was wanted", async () => {
+  const read = async (name: string) => readOrNull(join(folder, name));
+  for (const [device, noGpu] of [
+    ["auto", "no WebGPU in this browser"],
+    ["webgpu", "no WebGPU in this browser"],
+    ["cpu", undefined],
+  ] as const) {
+    const model = await loadWebModel(read, { device, trains: false });
+    expect([model.facts.device, model.noGpu]).toEqual(["cpu", noGpu]);
+    await model.engine.close();
+  }
+});
+
 function readOrNull(path: string): Uint8Array<ArrayBuffer> | null {
   return statSync(path, { throwIfNoEntry: false }) ? new Uint8Array(readFileSync(path)) : null;
 }

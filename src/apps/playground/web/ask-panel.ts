@@ -25,18 +25,12 @@ export interface AskPanel {
 const SHOWN_ANSWER = 2000; // characters
 const SHOWN_NOTES = 12;
 
-/** What a button trains: as "Watch it learn", but longer, since these questions are harder. */
-const TRAINING = { questions: 4, episodes: 8, learning_rate: 1e-3, step_budget: 8, seed: 0 } as const;
-
-/** Below this, a model is trained on easy questions only: it gets none of the others right, and so learns nothing. */
-const SMALL = 50e6;
-
 export function createAskPanel(client: Client, model: ModelPanel): AskPanel {
   const note = $("ask-note", HTMLElement);
   const askButton = $("ask", HTMLButtonElement);
   const stopButton = $("ask-stop", HTMLButtonElement);
   const writeButton = $("write", HTMLButtonElement);
-  const trainButton = $("train-own", HTMLButtonElement);
+  const teachButton = $("teach", HTMLButtonElement);
   const question = $("ask-question", HTMLInputElement);
   const turns = $("ask-turns", HTMLElement);
   const saying = $("ask-saying", HTMLElement);
@@ -44,19 +38,20 @@ export function createAskPanel(client: Client, model: ModelPanel): AskPanel {
   let database: OwnDatabase | undefined;
   let questions: OwnQuestions | undefined;
   let busy = false;
+  let suggested = "";
 
   const draw = () => {
     const isIdle = !busy && !model.training;
     askButton.disabled = !isIdle;
     stopButton.hidden = !(busy && asking);
     writeButton.disabled = !isIdle;
-    trainButton.disabled = !isIdle;
+    teachButton.disabled = !isIdle;
     $("own-files", HTMLInputElement).disabled = !isIdle;
     $("own", HTMLElement).classList.toggle("open", database !== undefined);
     $("ask-form", HTMLFormElement).hidden = database === undefined;
     $("own-data", HTMLElement).hidden = database === undefined;
     $("own-training", HTMLElement).hidden = database === undefined;
-    trainButton.hidden = questions === undefined;
+    teachButton.hidden = questions === undefined;
     $("own-steps-label", HTMLElement).hidden = questions === undefined;
   };
   let asking = false;
@@ -93,7 +88,8 @@ export function createAskPanel(client: Client, model: ModelPanel): AskPanel {
       fill($("own-notes", HTMLElement), notesNode("Read differently than it was written", notes));
       fill($("written", HTMLElement));
       clear();
-      if (question.value === "") question.value = `How many ${cut(schema[0]!.name, 60)} are there?`;
+      if (["", suggested].includes(question.value)) question.value = suggestion(schema[0]!.name);
+      suggested = suggestion(schema[0]!.name);
       draw();
       question.focus({ preventScroll: true });
     });
@@ -191,19 +187,14 @@ export function createAskPanel(client: Client, model: ModelPanel): AskPanel {
       );
     });
 
-  const train = () =>
+  const teach = () =>
     run(async () => {
       const { watched } = questions!;
-      const steps = Math.max(1, Math.floor(Number($("own-steps", HTMLInputElement).value)) || 1);
+      const steps = Math.max(1, Math.floor(Number($("own-steps", HTMLInputElement).value)) || 40);
       busy = false; // the training has its own button to stop
       note.textContent = "The training is shown at the top of the page.";
-      await model.trainOwn((parameters) => ({
-        ...TRAINING,
-        steps,
-        watched,
-        ...(parameters < SMALL && { difficulties: ["easy"] as const }),
-      }));
-      note.textContent = "Trained. Ask again.";
+      await model.teach({ steps, watched });
+      note.textContent = "Taught. Ask again.";
     });
 
   $("ask-form", HTMLFormElement).addEventListener("submit", (event) => {
@@ -212,7 +203,7 @@ export function createAskPanel(client: Client, model: ModelPanel): AskPanel {
   });
   stopButton.addEventListener("click", () => void client.call("stop", null));
   writeButton.addEventListener("click", () => void write());
-  trainButton.addEventListener("click", () => void train());
+  teachButton.addEventListener("click", () => void teach());
   $("own-files", HTMLInputElement).addEventListener("change", (event) => {
     const input = event.target as HTMLInputElement;
     const files = [...(input.files ?? [])];
@@ -244,6 +235,10 @@ export function createAskPanel(client: Client, model: ModelPanel): AskPanel {
     },
     draw,
   };
+}
+
+function suggestion(table: string): string {
+  return `How many ${cut(table, 60)} are there?`;
 }
 
 function notesNode(title: string, notes: readonly string[]): HTMLElement | null {

@@ -16,8 +16,9 @@ const BEHAVIOUR_SIZE = { width: 620, height: 210 } as const;
 type StepEvent = Extract<WorkerEvent, { event: "step" }>;
 
 const PHASES = {
-  before: "Testing the untrained model…",
+  before: "Testing the model before training…",
   training: "Training: it tries each question several times, and repeats what paid…",
+  teaching: "Teaching: it is shown the steps to right answers of the training questions…",
   after: "Testing the trained model…",
 } as const;
 
@@ -29,6 +30,7 @@ export class LearningView {
   readonly #speed = $("train-speed", HTMLElement);
   /** Where the model runs, in words. */
   device = "";
+  #kind: "trained" | "taught" = "trained";
   #steps = 1;
   #startedAt = 0;
   #tests: Point[] = [];
@@ -47,7 +49,10 @@ export class LearningView {
     this.#note.textContent = text;
   }
 
-  begin(steps: number): void {
+  /** Begins to show a training: by rewards ("trained", GRPO) or by demonstrations ("taught", SFT). */
+  begin(steps: number, kind = this.#kind): void {
+    this.#kind = kind;
+    $("curve", HTMLElement).classList.toggle("taught", kind === "taught");
     this.#steps = steps;
     this.#startedAt = performance.now();
     [this.#tests, this.#tries, this.#rows] = [[], [], []];
@@ -83,7 +88,11 @@ export class LearningView {
     if (event.event === "phase") this.say(PHASES[event.phase]);
     else if (event.event === "tested") this.#onTest(event.step, event.evaluation);
     else if (event.event === "step") this.#onStep(event);
-    else if (event.event === "warning") {
+    else if (event.event === "taught") {
+      const { step, loss, tokens, seconds } = event;
+      this.#speed.textContent = `Runs on ${this.device}; in step ${step} it learned from ${tokensPerSecond(tokens, seconds)}, with a loss of ${loss.toFixed(2)}.`;
+      this.#progress(step);
+    } else if (event.event === "warning") {
       const { message, remedy } = event.warning;
       this.#warn(`${message}; ${remedy}`);
     }
@@ -118,15 +127,17 @@ export class LearningView {
       ...[Math.round(timing.tokens_per_s), timing.step_time.toFixed(1)],
     ];
     this.#rows.unshift(h("tr", {}, ...cells.map((cell) => h("td", { class: "number" }, cell))));
-    this.#bar.value = metrics.step;
     const sampled = episodes.reduce((sum, { completion_tokens }) => sum + completion_tokens, 0);
     const learned = timing.tokens_per_s * timing.step_time;
     this.#speed.textContent = `Runs on ${this.device}; in step ${metrics.step} it sampled ${tokensPerSecond(sampled, timing.sampling)} and learned from ${tokensPerSecond(learned, timing.training)}.`;
-    const left = ((this.#steps - metrics.step) * (performance.now() - this.#startedAt)) / 1000 / metrics.step;
-    this.say(
-      `Step ${metrics.step} of ${this.#steps}, ${left < 1 ? "nearly done" : `about ${Math.ceil(left)} s left`}.`,
-    );
+    this.#progress(metrics.step);
     this.#draw();
+  }
+
+  #progress(step: number): void {
+    this.#bar.value = step;
+    const left = ((this.#steps - step) * (performance.now() - this.#startedAt)) / 1000 / step;
+    this.say(`Step ${step} of ${this.#steps}, ${left < 1 ? "nearly done" : `about ${Math.ceil(left)} s left`}.`);
   }
 
   #draw(): void {

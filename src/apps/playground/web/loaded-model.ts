@@ -14,20 +14,26 @@ import { loadTrainableWebModel } from "../../../rl/load.ts";
 import { presetNamed } from "../../../rl/presets.ts";
 import { MODEL_METADATA_FILE, type ModelMetadata, parseModelMetadata } from "../../../rl/run/model-metadata.ts";
 import { MemoryStore } from "../../../rl/run/store.ts";
+import { trainSft } from "../../../rl/sft/sft.ts";
 import { sqlPlayer } from "../../../rl/sql/sql-player.ts";
 import { GRPOTrainer } from "../../../rl/trainer.ts";
+import { demonstrations } from "./demonstrations.ts";
 import type {
   Calls,
   Evaluation,
   ModelChoice,
   ModelFacts,
   PlayerChoice,
+  TeachingChoice,
   TrainingChoice,
   WorkerEvent,
 } from "./worker-protocol.ts";
 
 /** Questions of a test, before, during and after training. */
 const TEST_QUESTIONS = 16;
+
+/** Steps that a taught model may take for a question. */
+const TAUGHT_BUDGET = 10;
 
 /** Maximum number of tests during a training; one takes about as long as half a step. */
 const TESTS = 10;
@@ -126,27 +132,61 @@ export class LoadedModel {
   }
 
   /** A few GRPO steps on the training questions. */
-  async train(data: DataSet, choice: TrainingChoice): Promise<Calls["train"]["result"]> {
+  train(data: DataSet, choice: TrainingChoice): Promise<Calls["train"]["result"]> {
+    const config = this.#config(choice);
+    return this.#tested(data, config, choice, async (signal, onStep) => {
+      this.#emit({ event: "phase", phase: "training" });
+      const trainer = new GRPOTrainer(this.#trainerParts(data, config, onStep));
+      return (await trainer.train({ signal })).steps;
+    });
+  }
+
+  /** SFT steps on demonstrations of the training questions. */
+  teach(data: DataSet, choice: TeachingChoice): Promise<Calls["train"]["result"]> {
+    const { engine, turns } = this.#model;
+    const { steps, learning_rate } = choice;
+    const config = this.#config({ ...choice, questions: 1, episodes: 2, step_budget: TAUGHT_BUDGET, seed: 0 });
+    return this.#tested(data, config, choice, async (signal, onStep) => {
+      this.#emit({ event: "phase", phase: "teaching" });
+      const shown = await demonstrations(data, this.#use.prompt, turns);
+      let start = performance.now();
+      const report = await trainSft(engine, shown, {
+        ...{ steps, learning_rate, signal, max_context_tokens: config.max_context_tokens },
+        onStep: async ({ step, loss, tokens }) => {
+          this.isTrained = true;
+          this.#emit({ event: "taught", step, loss, tokens, seconds: (performance.now() - start) / 1000 });
+          await onStep(step);
+          start = performance.now();
+        },
+      });
+      return report.steps;
+    });
+  }
+
+  /** Runs a training with tests before, during and after it; `work` gets what to call after each step. */
+  async #tested(
+    data: DataSet,
+    config: GRPOConfig,
+    { steps: planned, watched }: { readonly steps: number; readonly watched: string },
+    work: (signal: AbortSignal, onStep: (step: number) => Promise<void>) => Promise<number>,
+  ): Promise<Calls["train"]["result"]> {
     if (this.#training) throw new UsageError({ what: "a training is running" });
     const abort = new AbortController();
     this.#training = abort;
     try {
-      const config = this.#config(choice);
       const test = async (step: number) => {
-        const evaluation = await this.#evaluate(data, config, choice.watched);
+        const evaluation = await this.#evaluate(data, config, watched);
         this.#emit({ event: "tested", step, evaluation });
         return evaluation;
       };
-      const every = Math.max(1, Math.floor(choice.steps / TESTS));
+      const every = Math.max(1, Math.floor(planned / TESTS));
       const onStep = async (step: number) => {
-        const isDue = step % every === 0 && step < choice.steps; // the last one is tested below
+        const isDue = step % every === 0 && step < planned; // the last one is tested below
         if (isDue && !abort.signal.aborted) await test(step);
       };
-      const trainer = new GRPOTrainer({ ...this.#trainerParts(data, config, onStep) });
       this.#emit({ event: "phase", phase: "before" });
       const before = await test(0);
-      this.#emit({ event: "phase", phase: "training" });
-      const { steps } = await trainer.train({ signal: abort.signal });
+      const steps = await work(abort.signal, onStep);
       this.#emit({ event: "phase", phase: "after" });
       return { before, after: await test(steps), steps };
     } finally {
@@ -168,7 +208,7 @@ export class LoadedModel {
     return { max_context_tokens, max_new_tokens: Math.min(160, Math.floor(max_context_tokens / 4)) };
   }
 
-  #config({ steps, questions, episodes, difficulties, ...choice }: TrainingChoice): GRPOConfig {
+  #config({ steps, questions, episodes, ...choice }: TrainingChoice): GRPOConfig {
     const { learning_rate, step_budget, seed } = choice;
     const { prompt, shots = 0 } = this.#use.prompt;
     const { max_context_tokens, max_new_tokens } = this.#lengths;
@@ -176,7 +216,6 @@ export class LoadedModel {
     return resolveConfig({
       model_name: "playground",
       ...(prompt !== undefined && { prompt, shots }),
-      ...(difficulties && { difficulty_filter: difficulties }),
       max_steps: steps,
       learning_rate,
       step_budget,

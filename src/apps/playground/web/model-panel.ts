@@ -5,25 +5,33 @@ import { LearningView } from "./learning-view.ts";
 import { count, tokensPerSecond } from "./rate.ts";
 import type { Client } from "./worker-client.ts";
 import {
+  type Calls,
   type DataChoice,
   DEVICE_WISHES,
   type ModelChoice,
   type ModelFacts,
+  type TeachingChoice,
   type TrainingChoice,
   type WorkerEvent,
 } from "./worker-protocol.ts";
+
+type TrainingResult = Calls["train"]["result"];
 
 export interface ModelPanel {
   /** Loads the model unless it is loaded. */
   ready(): Promise<void>;
   readonly training: boolean;
-  /** Trains on the questions about the visitor's data; `choose` gets the model's number of parameters. */
-  trainOwn(choose: (parameters: number) => TrainingChoice): Promise<void>;
+  /** Fine-tunes the model on demonstrations of the questions about the visitor's data. */
+  teach(choice: Omit<TeachingChoice, "learning_rate">): Promise<void>;
   onEvent(event: WorkerEvent): void;
 }
 
 /** The default learning rate for a user's model; the page's default is for the small starter model. */
 const OWN_RATE = "1e-4";
+
+/** The learning rate of demonstrations for a model with fewer parameters than this; OWN_RATE for others. */
+const SMALL = 50e6;
+const SMALL_RATE = 1e-3;
 
 /** What "Watch it learn" trains on, and the question it shows, whose database has no training questions. */
 const DEMO: { readonly data: DataChoice; readonly question: string } & Omit<TrainingChoice, "watched"> = {
@@ -111,13 +119,15 @@ export function createModelPanel(
     [stopButton.disabled, stopButton.hidden, watchButton.hidden] = [!value, !value, value];
     changed();
   };
-  const train = async (choice: TrainingChoice, call: "train" | "trainOwn" = "train") => {
+  /** Shows a training; `call` runs it. */
+  const showTraining = async (kind: "trained" | "taught", steps: number, call: () => Promise<TrainingResult>) => {
     isUntrained = false;
-    view.begin(choice.steps);
-    view.end(await client.call(call, choice));
+    view.begin(steps, kind);
+    view.end(await call());
     keepButton.hidden = false;
     watchButton.textContent = "▶ Watch it again";
   };
+  const train = (choice: TrainingChoice) => showTraining("trained", choice.steps, () => client.call("train", choice));
   /** Runs a training from its preparations to its end. */
   const whileTraining = async (work: () => Promise<void>) => {
     if (training) return;
@@ -179,11 +189,12 @@ export function createModelPanel(
 
   return {
     ready,
-    trainOwn: (choose) =>
+    teach: (choice) =>
       whileTraining(async () => {
         await ready();
         $("learning", HTMLElement).scrollIntoView({ block: "nearest" });
-        await train(choose(parameters), "trainOwn");
+        const learning_rate = parameters < SMALL ? SMALL_RATE : Number(OWN_RATE);
+        await showTraining("taught", choice.steps, () => client.call("teach", { ...choice, learning_rate }));
       }),
     get training() {
       return training;

@@ -160,8 +160,14 @@ export interface TrainingChoice {
   readonly seed: number;
   /** The question shown before and after training. */
   readonly watched: string;
-  /** Difficulties of the questions to train on. @default all */
-  readonly difficulties?: readonly Difficulty[];
+}
+
+/** SFT on demonstrations. */
+export interface TeachingChoice {
+  readonly steps: number;
+  readonly learning_rate: number;
+  /** The question shown before and after. */
+  readonly watched: string;
 }
 
 /** A greedy test: the model's episode on the watched question, and its right answers on the test questions. */
@@ -207,8 +213,8 @@ export interface Calls {
   ask: { params: AskChoice; result: OwnAnswer };
   /** Writes questions about it. */
   writeQuestions: { params: null; result: OwnQuestions };
-  /** Trains on these questions. */
-  trainOwn: { params: TrainingChoice; result: Calls["train"]["result"] };
+  /** Fine-tunes the model on demonstrations of these questions. */
+  teach: { params: TeachingChoice; result: Calls["train"]["result"] };
   /** Stops the training and the question. */
   stop: { params: null; result: null };
   /** The trained model's weights as a safetensors file. */
@@ -230,7 +236,7 @@ export type WorkerEvent =
   | { readonly event: "askSample"; readonly done: number; readonly total: number }
   /** The GPU failed, and the model was loaded again, untrained, on the CPU. `repeats`: what it was doing starts over. */
   | { readonly event: "moved"; readonly facts: ModelFacts; readonly why: string; readonly repeats: boolean }
-  | { readonly event: "phase"; readonly phase: "before" | "training" | "after" }
+  | { readonly event: "phase"; readonly phase: "before" | "training" | "teaching" | "after" }
   /** A test of the model after a number of steps; 0 is before training. */
   | { readonly event: "tested"; readonly step: number; readonly evaluation: Evaluation }
   | {
@@ -238,6 +244,13 @@ export type WorkerEvent =
       readonly metrics: MetricLine;
       readonly timing: TimingLine;
       readonly episodes: readonly EpisodeLine[];
+    }
+  | {
+      readonly event: "taught";
+      readonly step: number;
+      readonly loss: number;
+      readonly tokens: number;
+      readonly seconds: number;
     }
   | { readonly event: "warning"; readonly warning: Warning };
 

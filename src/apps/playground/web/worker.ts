@@ -71,7 +71,7 @@ const serve: Serve = {
   browseOwn: ({ table, offset }) => ownData().browse(table, offset),
   ask,
   writeQuestions: () => ownData().write(),
-  trainOwn: (choice) => slot.use(() => slot.model.train(ownData().data, choice)),
+  teach: (choice) => slot.use(() => slot.model.teach(ownData().data, choice)),
   stop() {
     slot.stop();
     asking?.abort(new Error("stopped"));
