@@ -17,7 +17,7 @@ export async function whyNoGpu({ software = false } = {}): Promise<string | unde
   if (!gpu)
     return globalThis.isSecureContext === false ? "WebGPU needs https or localhost" : "no WebGPU in this browser";
   const adapter = await gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
-  if (!adapter) return "WebGPU found none";
+  if (!adapter) return "WebGPU found no GPU";
   const { vendor = "", architecture = "", isFallbackAdapter } = adapter.info ?? {};
   const name = [vendor, architecture].filter(Boolean).join(" ");
   const isSoftware = isFallbackAdapter ?? adapter.isFallbackAdapter ?? false;
