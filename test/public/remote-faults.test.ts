@@ -301,7 +301,7 @@ describe("the server", () => {
     const guarded = await startTinkerServer(model, { port: 0, apiKeys: ["secret"], maxModels: 1 });
     await expect(loadRemoteModel(folder, { url: guarded.url })).rejects.toThrow("HTTP 401");
     const { engine } = await loadRemoteModel(folder, { url: guarded.url, apiKey: "secret" });
-    await expect(engine.sample({ ...ask, max_new_tokens: 4_000 })).rejects.toThrow("the model's context 1024");
+    await expect(engine.sample({ ...ask, max_new_tokens: 4_000 })).rejects.toThrow("the model's context is 1024");
     await engine.close();
     await guarded.close();
     expect(await post("create_session", { tags: [] }, { origin: "http://evil.example" })).toMatchObject({

@@ -149,7 +149,7 @@ test("bad input is refused before anything is written", async () => {
       /cannot connect to: .*:9\/metadata.*is the server running/,
     );
     expect(await refused({ "--env": game.url })).toMatch(/--env needs --tasks/);
-    expect(await refused({ "--tasks": tasks })).toMatch(/tasks is for the environment of a server.*give --env/);
+    expect(await refused({ "--tasks": tasks })).toMatch(/tasks is for an OpenEnv server.*give --env/);
     expect(await refused({ ...say, "--tasks": "nope.jsonl" })).toMatch(/tasks cannot be read .*: nope\.jsonl/);
     expect(await refused({ ...say, "--action-template": '{"say": "{text}"}' })).toMatch(/lacks.*guess.*fields are/);
     expect(await refused({ ...say, "--sft-steps": 5 })).toMatch(/sft_steps needs SQL.*: 5; fine-tune the model before/);

@@ -67,7 +67,7 @@ export interface ModelRates {
   readonly parameters: number;
   /** Forward, backward and AdamW over one sequence. */
   readonly training_tokens_per_s: number;
-  /** Null where decoding was lost in the noise of computing the prompts. */
+  /** Null where decoding took too little time to measure beside the prompts. */
   readonly sampling: readonly { readonly batch_size: number; readonly decode_tokens_per_s: number | null }[];
 }
 
@@ -79,7 +79,7 @@ export interface DeviceRates {
   readonly models: readonly ModelRates[];
 }
 
-/** Multiply-adds in registers; the sums are written, so that none can be left out. */
+/** Multiply-adds in registers; the sums are written, so that the compiler cannot drop any. */
 const MULTIPLY_ADDS = program({
   name: "multiplyAdds",
   writes: { sums: "f32" },
@@ -178,7 +178,7 @@ export async function measureModel(device: Device, name: string, spec: WebGpuSpe
   return { model: name, parameters, training_tokens_per_s, sampling };
 }
 
-/** Median milliseconds of a kernel, called as often as takes a while: WebGPU has no clock of its own everywhere. */
+/** Median milliseconds of a kernel, by the host's clock over many calls: not every adapter has timestamps of its own. */
 export function kernelTime(device: WebGpuDevice): (work: () => void) => number {
   return (work) => {
     const run = (times: number) =>

@@ -234,7 +234,7 @@ export class ThreadPool {
     if (++slot.failures < MAX_FAILURES) this.#start(slot);
   }
 
-  /** Rejects matching queued requests, and without a thread also those it was running. */
+  /** Rejects the matching queued requests; if the slot's thread has ended, also all that it was running. */
   #rejectAll(slot: Slot, matches: (job: Job) => boolean, error: SqlEnvError): void {
     const jobs = slot.queue.remove(matches);
     if (this.#closed || !slot.worker) {

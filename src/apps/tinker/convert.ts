@@ -9,7 +9,7 @@ export interface Pass {
   readonly options: ForwardBackwardOptions;
 }
 
-/** Losses that are served. */
+/** The losses that this server has. */
 export const LOSSES = ["cross_entropy", "importance_sampling", "ppo", "cispo"] as const;
 
 type Config = Readonly<Record<string, number | string>>;
@@ -93,13 +93,13 @@ function noneOf(config: Config, loss_fn: string, known: readonly string[]): void
 
 interface Context {
   readonly tokens: number[];
-  /** Whether the target at a position of `tokens` is that token: some clients fill in 0 where they do not train. */
+  /** Whether the target for a position of `tokens` is the token there: some clients send 0 where they do not train. */
   readonly isNext: (at: number) => boolean;
   /** An input by position of `tokens`. */
   readonly input: (name: string) => number[] | undefined;
 }
 
-/** The whole context of a datum. Targets other than the next token are refused where they count. */
+/** The tokens of a datum. A target other than the next input token is refused where its weight or advantage is not 0. */
 function contextOf(
   { model_input, loss_fn_inputs }: WireDatum,
   index: number,

@@ -1,5 +1,5 @@
-// Results that clients poll for. A request is known by its sender's key and number, so that one that is sent twice runs
-// once; a result is kept after it was read, since the reply may not have arrived.
+// Results that clients poll for. A request that is sent twice has the same key, and runs once; a result is kept after it
+// was read, since the reply may not have arrived.
 import { messageOf, SqlEnvError } from "../../errors.ts";
 import { Problem } from "./problem.ts";
 
@@ -57,7 +57,7 @@ export class Futures {
     return id;
   }
 
-  /** The outcome, after waiting for it for at most `ms`; undefined if there is none yet. Throws Problem 410. */
+  /** Waits at most `ms` for the outcome; undefined if there is none yet. Throws Problem 410 if it is no longer kept. */
   async wait(id: string, ms: number, gone: AbortSignal): Promise<Result | Failed | undefined> {
     const future = this.#byId.get(id);
     if (!future) throw new Problem(410, "this result is no longer kept: send the request again");

@@ -1,4 +1,4 @@
-// The Tinker server: the engine behind the Tinker API, for remote engines here and for the stock client.
+// The Tinker server: this package's engine, served by the Tinker API.
 export { loadBaseModel } from "./base-model.node.ts";
 export {
   HELD_BYTES,

@@ -10,15 +10,16 @@ export const MAX_MODELS = 4;
 /** Seconds without a heartbeat or a request after which a session ends; clients send one every 10 s. */
 export const IDLE_SECONDS = 300;
 
-/** Bytes of a request: the stock client cuts training requests at 5 MB of protobuf; JSON takes up to three times that. */
+/** Bytes of a request: the stock client splits training requests at 5 MB of protobuf, up to three times as much in JSON. */
 export const MAX_BODY_BYTES = 32 * 2 ** 20;
 
 /** Bytes of requests that are read at once, of one client and in all. */
 export const HELD_BYTES_PER_CLIENT = 256 * 2 ** 20;
 export const HELD_BYTES = 512 * 2 ** 20;
 
-/** Samples that run at once, if the engine's cache has room, and that wait or run, of one client and in all. */
+/** Samples that run at once, if the KV cache has room; the others wait. */
 export const RUNNING_SAMPLES = 256;
+/** Samples that wait or run, of one client and in all. */
 export const SAMPLES_PER_CLIENT = 4_096;
 export const SAMPLES = 8_192;
 

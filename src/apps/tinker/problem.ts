@@ -1,4 +1,4 @@
-// A request that is refused: its status and the words for the client.
+// The refusal of a request: HTTP status and message.
 
 export class Problem extends Error {
   readonly status: 400 | 403 | 404 | 409 | 410 | 422 | 429 | 503;

@@ -134,7 +134,7 @@ export function routes(options: RouteOptions): Hono<Env>["fetch"] {
       model_name: name,
     };
   });
-  /** A request that runs in the order of its number, once. */
+  /** Runs a request once, in the order of sequence numbers. */
   const ordered = (
     { model_id, seq_id }: { readonly model_id: string; readonly seq_id?: number | null | undefined },
     c: Context<Env>,
@@ -246,7 +246,7 @@ function jsonOf(bytes: Uint8Array): unknown {
   try {
     return bytes.length === 0 ? {} : JSON.parse(decoder.decode(bytes));
   } catch (error) {
-    throw new Problem(422, `the body is no JSON: ${messageOf(error)}`);
+    throw new Problem(422, `the body is not JSON: ${messageOf(error)}`);
   }
 }
 
@@ -261,7 +261,7 @@ function decodedPass(bytes: Uint8Array): ForwardBackwardRequest {
   try {
     return decodeForwardBackward(bytes);
   } catch (error) {
-    throw new Problem(422, `the body is no ForwardBackwardRequest: ${messageOf(error)}`);
+    throw new Problem(422, `the body is not a ForwardBackwardRequest: ${messageOf(error)}`);
   }
 }
 

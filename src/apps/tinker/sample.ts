@@ -1,4 +1,4 @@
-// One request for samples: the API's parameters in the engine's terms.
+// A sampling request: translates the API's parameters into the engine's, and runs it.
 import { Detokenizer } from "../../lm/chat/detokenizer.ts";
 import { StopStrings } from "../../lm/chat/stop-strings.ts";
 import type { Engine, Sample } from "../../lm/engine/index.ts";
@@ -31,7 +31,7 @@ export async function sampleAll(body: SampleBody, options: SampleOptions): Promi
   if (max_new_tokens > room || room < 1)
     throw new Problem(
       400,
-      `the prompt has ${prompt.length} tokens and max_tokens is ${max_new_tokens}, but the model's context ${window}`,
+      `the prompt has ${prompt.length} tokens and max_tokens is ${max_new_tokens}, but the model's context is ${window}`,
     );
   const { stop } = params;
   const texts = typeof stop === "string" ? [stop] : (stop ?? []).filter((one) => typeof one === "string");

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { modelInputSchema } from "../../lm/engine/remote/messages.ts";
 
-/** Names of checkpoints become folders. */
+/** A checkpoint's name, which becomes a folder's. */
 const name = z.string().regex(/^(?!\.)[\w.-]{1,128}$/, "letters, digits, _ . and - only");
 const count = z.int().min(0);
 
@@ -86,7 +86,7 @@ export const sampleSchema = z.looseObject({
   topk_sample_logprobs: z.literal(0, "top-k log-probs of samples are not served here").nullish(),
   prompt_alt_tokens_k: z.literal(0, "alternative tokens of the prompt are not served here").nullish(),
   target_prompt_logprobs: z.null("log-probs of given tokens are not served here").optional(),
-  /** The key of our random numbers, which has more bits than a seed. */
+  /** Extension of SQLEnv: the key of its random numbers, which has more bits than a seed. */
   sample_key: z.array(z.union([z.string(), z.number()])).optional(),
 });
 

@@ -1,4 +1,4 @@
-// The Tinker server: our engine behind the Tinker API, for our own remote engine and for the stock client.
+// The Tinker server: serves this package's engine by the Tinker API, to its remote engine and to the stock client.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener, RequestError } from "@hono/node-server";

@@ -14,7 +14,7 @@ import { sampleAll } from "./sample.ts";
 import { type CreateModelBody, type LoraConfig, loraConfigSchema, type SampleBody } from "./schemas.ts";
 import { folderName, LORA_FILE, TrainingModel, unloaded } from "./training-model.ts";
 
-/** LoRA's alpha: the API has none, and this is the hosted service's. */
+/** LoRA alpha. The API has no field for it; this is the hosted service's value. */
 export const LORA_ALPHA = 32;
 
 /** The model that is served. */
@@ -25,9 +25,9 @@ export interface BaseModel {
   readonly base: string;
   readonly tokenizer: Tokenizer;
   readonly stopIds: readonly number[];
-  /** Tokens of a context, at most. */
+  /** Maximum tokens of a context. */
   readonly window: number;
-  /** Tokens of contexts sampled at once. */
+  /** Maximum tokens, in all, of contexts that are sampled at once. */
   readonly cacheTokens: number;
   /** Starts an engine: one that trains adapters, or one that only samples, with an adapter's folder merged. */
   start(options: {
@@ -95,7 +95,7 @@ export class Service {
     this.reap();
     if (this.#sessions.size >= maxSessions) throw new Problem(503, "all sessions are in use");
     const own = [...this.#sessions.values()].filter((session) => session.client === client).length;
-    if (own >= sessionsPerClient) throw new Problem(429, `a client may have ${sessionsPerClient} sessions`);
+    if (own >= sessionsPerClient) throw new Problem(429, `a client may have at most ${sessionsPerClient} sessions`);
     const id = `session-${randomUUID()}`;
     this.#sessions.set(id, { id, client, futures: new Futures(id), models: new Map(), seen: performance.now() });
     return id;
@@ -233,7 +233,7 @@ export class Service {
   /** The folder of a checkpoint, `tinker://MODEL/KIND/NAME`. */
   folderOf(path: string, kind: string): string {
     const [, model, given, name] = /^tinker:\/\/([\w:-]+)\/(weights|sampler_weights)\/([\w-][\w.-]*)$/.exec(path) ?? [];
-    if (!model || !name) throw new Problem(400, `no path of a checkpoint: ${path}`);
+    if (!model || !name) throw new Problem(400, `not a checkpoint's path: ${path}`);
     const dir = join(this.#options.checkpoints, folderName(model), given!, name);
     if (given !== kind || !existsSync(dir)) throw new Problem(404, `no checkpoint ${path} to use as ${kind}`);
     return dir;
@@ -252,7 +252,7 @@ export class Service {
     await Promise.all([...session.models.values()].map((model) => this.#unload(session, model)));
   }
 
-  /** Ends sessions without a sign of life. */
+  /** Ends sessions whose clients have sent nothing for `idleSeconds`. */
   reap(now = performance.now()): void {
     for (const session of this.#sessions.values())
       if (now - session.seen > 1000 * this.#options.idleSeconds) {
@@ -300,7 +300,7 @@ export class Service {
       if (model.version !== version)
         throw new Problem(
           400,
-          "the model was trained on since this sampling session was opened: save its weights for a new one, or by a name",
+          "the model has been trained since this sampling session was opened: call save_weights_for_sampler for a new session, or save the weights under a name",
         );
       return model.sampling(() => use(model.engine));
     }

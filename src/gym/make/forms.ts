@@ -1,4 +1,4 @@
-// Question forms for strange schemas, beside those of generated worlds: rows that have their name in another table, and
+// Question forms for schemas that the forms of generated worlds do not cover: rows whose name is in another table, and
 // counts over tables that only link two others.
 import type { Random } from "../../random.ts";
 import { quoteName, quoteText } from "../sql/index.ts";

@@ -13,7 +13,7 @@ export type Kind =
   | "year"
   | "number"
   | "money"
-  | "rank" // a position, of which neither end is the highest to everybody
+  | "rank" // such as a place in a league: whether the first or the last is the highest is unclear
   | "text" // free text, and values that only look-ups use
   | "constant"
   | "unclear" // its name gives no phrase
@@ -56,7 +56,7 @@ const NUMBERED =
 const CATEGORICAL =
   /^(?:type|kind|category|status|state|class|genre|gender|sex|color|colour|language|country|nationality|city|region|continent|district|county|province|department|major|format|party|religion|level|group|brand|role|position|hometown|location|code)$/i;
 
-/** The most different values of a category, and of a number to group by. */
+/** Maximum distinct values of a category, and of a number to group by. */
 const MAX_CATEGORIES = 300;
 const MAX_FEW = 12;
 const MAX_CATEGORY_LENGTH = 40;

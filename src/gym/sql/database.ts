@@ -202,7 +202,8 @@ export class Database {
   }
 
   #rememberTooLong(sql: string, instructions: number): void {
-    // Do not cache at the full limit: servers schedule by time, so such a statement must take its second each time.
+    // Not at the full limit: servers share time between clients by how long statements run, so one that takes a second
+    // must take it each time.
     if (instructions >= MAX_INSTRUCTIONS) return;
     if (this.#tooLong.size >= TOO_LONG_KEPT) this.#tooLong.clear();
     this.#tooLong.set(sql, instructions);

@@ -90,8 +90,8 @@ export class Chat {
   }
 
   /**
-   * Whether messages are certainly longer than the window. Counts characters, which is far faster than encoding: a token
-   * has at most as many as the longest one, twice that if normalization shortened the text.
+   * Whether messages are certainly longer than the window. Counts characters, which is far faster than encoding: no
+   * token stands for more than the longest one has, or twice as many where normalization shortens the text.
    */
   exceeds(messages: readonly ChatMessage[]): boolean {
     this.#longest ??= this.tokenizer.texts.reduce((longest, text) => Math.max(longest, text.length), 1);

@@ -63,7 +63,7 @@ export class ChatEncoder {
 
   /**
    * Encodes what follows one of the assistant's messages (`turn`, from 1) up to the point where the model speaks again:
-   * from behind the token that closes that message. Nothing before it is encoded. Undefined if the template does not
+   * from after the token that closes that message. Nothing before it is encoded. Undefined if the template does not
    * show where the message ends.
    */
   encodeAfter(

@@ -1,5 +1,5 @@
-// Episodes of an agent. Control is the other way round than in other environments: the agent asks the model, whenever it
-// wants. So a call waits until the rollout asks for the next text; the reply that the rollout samples answers the call.
+// Episodes of an agent. Control is inverted here: the agent calls the model whenever it wants. A call waits until the
+// rollout asks for the next text; the reply that the rollout samples then answers the call.
 import { messageOf } from "../../errors.ts";
 import type { Message } from "../../gym/players/index.ts";
 import type { Chat, ChatMessage, Completion } from "../../lm/chat/index.ts";
@@ -96,7 +96,7 @@ class Rollout implements EpisodePolicy {
   /** The call that is to be sampled, and its context. */
   #current: { readonly call: Waiting; readonly context: Context } | undefined;
   #turns = 0;
-  /** Whether a call was answered with nothing because the limits are used up; the next one is refused. */
+  /** Whether a call got an empty reply because the limits are used up; the next one is refused. */
   #isUsedUp = false;
 
   constructor({ chat, place }: AgentEpisodeOptions, options: EpisodePolicyOptions) {

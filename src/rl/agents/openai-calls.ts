@@ -69,7 +69,7 @@ function refuse({ n, tools }: ChatRequest, chat: Chat, model: string): void {
     });
   if (tools && !chat.hasTools)
     throw new LlmError(400, {
-      message: `tools: the chat template of ${model} has no tools that are called by <tool_call>; use a model that has them, such as Qwen3, or send the actions as text`,
+      message: `tools: the chat template of ${model} does not support tools that are called by <tool_call>; use a model that does, such as Qwen3, or send the actions as text`,
       param: "tools",
       code: "unsupported_parameter",
     });

@@ -24,7 +24,7 @@ export interface Context {
   readonly added: readonly ChatMessage[];
   /** Index of the segment it continues; null: it begins one. */
   readonly segment: number | null;
-  /** Whether it begins like an earlier history, and then has replies that the model did not give there. */
+  /** Whether it begins like an earlier history, but then has replies that the model did not give. */
   readonly isAltered: boolean;
 }
 

@@ -13,11 +13,11 @@ import { places } from "./places.ts";
 
 export interface AgentEnvironmentOptions extends Pick<TextEnvironmentOptions, "tasks" | "name" | "seed"> {
   readonly model: ChatModel;
-  /** Plays a task; or give `place`. */
+  /** Plays one task and returns its reward. Required unless `place` is given. */
   readonly run?: RunAgent | undefined;
-  /** Agents that run at once; the others wait. @default no limit: a batch has as many as episodes */
+  /** Maximum agents running at once; others wait. @default no limit: one for each episode of a batch */
   readonly concurrency?: number | undefined;
-  /** Waits for a place where an agent can run, such as a process that asks a server for tasks; in place of `run`. */
+  /** In place of `run`: resolves when an agent is free for a task, such as a process that asks a server for tasks. */
   readonly place?: ((signal: AbortSignal) => AgentPlace | Promise<AgentPlace>) | undefined;
 }
 

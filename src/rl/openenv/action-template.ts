@@ -134,7 +134,7 @@ function exampleFor(property: Property | undefined, index: number): string {
   return placeholder === "{text}" ? (index === 0 ? "{word}" : "{rest}") : placeholder;
 }
 
-/** Refuses a template whose actions the server would refuse whatever the reply is. */
+/** Refuses a template whose actions the server would refuse for every reply. */
 export function checkTemplate(template: ActionTemplate, schema: JsonObject): void {
   const parsed: unknown = JSON.parse(template.text);
   if (!isObject(parsed)) return;

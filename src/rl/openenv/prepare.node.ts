@@ -8,7 +8,7 @@ import { parseTasks } from "./tasks.ts";
 /** The environment variable with the server's API key; it is sent as a bearer token and written nowhere. */
 const API_KEY = "OPENENV_API_KEY";
 
-/** Settings that only trainings in SQL have, with the value that leaves them out. */
+/** Settings that only SQL trainings have, each with the value that turns it off. */
 export const SQL_ONLY = {
   sft_steps: 0,
   self_taught_rounds: 0,
@@ -29,7 +29,7 @@ export async function openServerEnvironment(
     const useless = SERVER_ONLY.find((key) => config[key] !== null);
     if (useless === undefined) return undefined;
     throw new UsageError({
-      what: `${useless} is for the environment of a server, but none is given; ${useless} is`,
+      what: `${useless} is for an OpenEnv server, but --env is not given; ${useless} is`,
       value: String(config[useless]),
       remedy: "give --env with the server's URL, or leave it out",
     });

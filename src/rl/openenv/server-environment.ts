@@ -27,7 +27,7 @@ export interface ConnectOptions extends Pick<SessionOptions, "apiKey" | "socket"
   readonly invalid_action_reward?: number | undefined;
   /** An episode is solved if its rewards add up to at least this. @default more than 0 */
   readonly solved_reward?: number | null | undefined;
-  /** Seconds for each reply, and to reach a server that was lost; null: no limit. @default 600 */
+  /** Seconds to wait for each reply, and for a lost connection to be restored; null: no limit. @default 600 */
   readonly environment_timeout?: number | null | undefined;
   /** Seed of the held-out tasks, and of resets without one. @default 0 */
   readonly seed?: number | undefined;
@@ -103,7 +103,7 @@ export async function connectEnvironment(url: string, options: ConnectOptions): 
   return connected;
 }
 
-/** Resets the server for one task, so that what is wrong is said before a model is loaded. */
+/** Resets the server for one task, so that errors are reported before a model is loaded. */
 async function tryTask(play: Play, task: Task): Promise<void> {
   const env = new ServerEpisodes(play);
   try {

@@ -1,5 +1,5 @@
-// As many sessions of an OpenEnv server as it has: who wants one more waits until one is free. Connections are kept for
-// later episodes. Their number is doubled until the server says that it is full, and tried again later.
+// A pool of sessions on an OpenEnv server, as many as the server allows; further episodes wait until one is free.
+// Connections are kept for later episodes. Their number doubles until the server is full, which is tried again later.
 import { ServerError, type SqlEnvError } from "../../errors.ts";
 import { OpenEnvSession, SERVER_FULL, type SessionOptions } from "../../gym/client/index.ts";
 
@@ -73,7 +73,7 @@ export class SessionPool {
     this.#changed();
   }
 
-  /** Ends all sessions; whoever waits for one is refused. */
+  /** Ends all sessions; calls that wait for one are rejected. */
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
@@ -107,7 +107,7 @@ export class SessionPool {
     try {
       await session.connect();
       await session.state().catch((error) => {
-        // A server that has no state has a session all the same.
+        // A server that refuses only this request has opened the session.
         const isServers = error instanceof ServerError && !isOutage(error);
         if (!isServers || error.code === SERVER_FULL || FATAL.includes(error.code)) throw error;
       });
@@ -147,7 +147,7 @@ export class SessionPool {
     this.#rest();
   }
 
-  /** Opens no connection for a while, which doubles each time. */
+  /** Pauses before the next connection is opened; the pause doubles each time. */
   #rest(): void {
     if (this.#isPausing) return;
     this.#isPausing = true;

@@ -22,8 +22,8 @@ test("tasks are a JSON list or JSON Lines", () => {
 
 test.each([
   ['{"id": "a"}\n{"id": }', /t\.jsonl, line 2 is not JSON/],
-  ['{"id": "a"}\n{"text": "x"}', /t\.jsonl, line 2 is no task: id .*"id", "text"\?/],
-  ['[{"id": "a", "prompt": "x"}]', /t\.jsonl, task 1 is no task .*unrecognized key.*prompt/i],
+  ['{"id": "a"}\n{"text": "x"}', /t\.jsonl, line 2 is not a task: id .*"id", "text"\?/],
+  ['[{"id": "a", "prompt": "x"}]', /t\.jsonl, task 1 is not a task .*unrecognized key.*prompt/i],
   ['{"id": "a", "split": "test"}', /split/],
   ["[]", /there are no tasks in: t\.jsonl/],
   ["\n", /there are no tasks in/],

@@ -33,7 +33,7 @@ export function parseTasks(text: string, file = "the task file"): ServerTask[] {
     const { path, message, code } = parsed.error.issues[0]!;
     const field = path.join(".");
     throw new UsageError({
-      what: `${file}, ${where} is no task${field ? `: ${field}` : ""} (${code === "unrecognized_keys" ? message.replace(/^U/, "u") : message.replace(/^Invalid input: /, "")})`,
+      what: `${file}, ${where} is not a task${field ? `: ${field}` : ""} (${code === "unrecognized_keys" ? message.replace(/^U/, "u") : message.replace(/^Invalid input: /, "")})`,
       value: JSON.stringify(record),
       remedy: 'a task is {"id", "text"?, "reset"?, "group"?, "answer"?, "difficulty"?, "split"?}',
     });

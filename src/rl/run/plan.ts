@@ -148,7 +148,7 @@ const USED_FLOPS = 0.4; // share of the peak, as measured on an H200 (docs/gpu.m
 const USED_BANDWIDTH = 0.5;
 const HOST_SECONDS = 0.002; // host time per decode step: environment, tokens, launches
 
-/** Seconds of a GRPO step on a GPU; good to a factor of two. */
+/** Seconds of a GRPO step on a GPU, accurate to a factor of two. */
 export function stepSeconds(
   model: ModelConfig,
   config: GRPOConfig,
@@ -194,16 +194,16 @@ export function evaluationEpisodes(config: GRPOConfig, data: DataSet | Environme
   );
 }
 
-/** Seconds of evaluations on a GPU; good to a factor of two. */
+/** Seconds of evaluations on a GPU, accurate to a factor of two. */
 export function evaluationSeconds(model: ModelConfig, episodes: number, gpu: Speed): number {
   const together = Math.min(episodes, EVALUATED_TOGETHER);
   if (episodes === 0) return 0;
   return Math.ceil(episodes / together) * playSeconds(model, together, together * EPISODE.context, gpu);
 }
 
-const EVALUATED_TOGETHER = 64; // episodes; evaluations play about as many as a rollout batch has
+const EVALUATED_TOGETHER = 64; // episodes that an evaluation plays at once: about as many as a rollout batch
 
-/** Seconds of an SFT step on a GPU; good to a factor of two. */
+/** Seconds of an SFT step on a GPU, accurate to a factor of two. */
 export function sftSeconds(model: ModelConfig, config: GRPOConfig, { flops }: Pick<GpuClass, "flops">): number {
   return (passesOf(config) * parameterCount(model) * config.sft_batch_tokens) / (USED_FLOPS * flops);
 }

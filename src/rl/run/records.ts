@@ -29,7 +29,7 @@ const interval = z.tuple([z.number(), z.number()]).readonly();
 /** A number that JSON writes as null if it is not finite. */
 const measured = z.custom<number>((value) => value === null || typeof value === "number");
 
-/** Actions of an episode, as counted by readers. */
+/** The fields from which reports count an episode's actions. */
 const episodeShape = {
   steps: z.array(z.looseObject({ action: z.looseObject({ action_type: z.string() }) })),
   invalid: count,

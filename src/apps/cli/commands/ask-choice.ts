@@ -29,16 +29,16 @@ export function chooseModels(asked: AskedDatabase, runs = "runs"): readonly [Cho
   if (trained) return [trained];
   const [first, ...others] = PRETRAINED.filter((name) => findModel(name) !== undefined).map((model) => ({
     model,
-    reason: `a pretrained model in the Hub's cache; no training in ${runs}/ knows this database`,
+    reason: `a pretrained model in the Hub's cache; no training in ${runs}/ used this database`,
   }));
   if (first) return [first, ...others];
   throw new UsageError({
-    what: `no model to ask: no finished training in ${runs}/ knows this database, and the Hub's cache has no pretrained model`,
+    what: `no model to ask: no finished training in ${runs}/ used this database, and the Hub's cache has no pretrained model`,
     remedy: `name one with --model (ollama:NAME, Qwen/Qwen3-0.6B …), or train one: sqlenv data make ${asked.source} --out DIR, then sqlenv train --data DIR`,
   });
 }
 
-/** How a training knows the database, the best first. */
+/** Why a training fits the database, the best reason first. */
 const KNOWS = [
   "the newest training on this database",
   "the newest training on this data set",

@@ -86,7 +86,7 @@ export async function loadAskModel(
 function checkSampling({ temperature, samples = SAMPLES }: AskModelFlags): void {
   if (temperature === 0 && samples > 0)
     throw new UsageError({
-      what: "samples at --temperature 0 are all equal, so they agree whatever the answer is worth",
+      what: "samples at --temperature 0 are all equal, so their agreement says nothing about the answer",
       remedy: "raise it, or leave them out with --samples 0",
     });
 }

@@ -38,16 +38,16 @@ export function askCommand(): Command {
       "a SQLite file, a CSV file or a folder of them, or any data set; it is only read",
     )
     .option("--db-dir <folder>", "databases of a question file (default: databases/ near it)")
-    .option("--database <name>", "which one, if the data has several")
+    .option("--database <name>", "database to ask about, if the data has several")
     .option("--player <name>", `player: ${ASK_PLAYERS.join(", ")} (default: model; with --base-url: chat)`)
     .option(
       "--samples <number>",
-      "sampled episodes, whose answers are compared (default: 5, scripted players 0)",
+      "sampled episodes, whose answers are compared with the greedy one's (default: 5; scripted players: 0)",
       sampleCount,
     )
     .option(
       "--min-agreement <share>",
-      "with a smaller share of agreeing samples an answer is unsure",
+      "minimum share of samples that agree; with fewer, the answer is unsure",
       share,
       MIN_AGREEMENT,
     )

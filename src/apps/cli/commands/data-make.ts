@@ -55,7 +55,7 @@ export function makeCommand(): Command {
     .argument("<source...>", "SQLite files, CSV files, folders of either, or postgres://user@host/database")
     .requiredOption("--out <dir>", "a new or empty folder for databases, questions and the report")
     .option("--questions <number>", "questions per database", countFromOne("--questions"), 300)
-    .option("--phrasings <number>", "most phrasings of one query", countFromOne("--phrasings"), 3)
+    .option("--phrasings <number>", "maximum phrasings of one query", countFromOne("--phrasings"), 3)
     .option("--columns <patterns...>", "copy and ask about these columns only: table.column, with * for any text")
     .option("--exclude <patterns...>", "leave these columns out, such as people.email or *.phone")
     .option(
@@ -69,7 +69,12 @@ export function makeCommand(): Command {
       'JSON with words for tables and columns: { "tbl7": "guest", "tbl7.dob": "birthday" }',
       readNames,
     )
-    .option("--eval-share <share>", "share of the questions, and of three or more databases, held out", share, 0.2)
+    .option(
+      "--eval-share <share>",
+      "share of the questions, and of the databases if there are three or more, held out for evaluation",
+      share,
+      0.2,
+    )
     .option("--seed <number>", "seed of the questions and of samples", wholeNumber("--seed"), 42)
     .option(
       "--rephrase",

@@ -36,7 +36,7 @@ export function addRecordOptions(command: Command): Command {
     .optionsGroup(RECORD_OPTIONS)
     .option("--record", "with --model: train it on the rollouts of agents, which ask this server for tasks")
     .option("--tasks <file>", "tasks for the agents: JSON with a list, or with train and eval, or one task per line")
-    .option("--run <folder>", `the training's folder; one that was stopped continues (default: ${DEFAULT_RUN})`)
+    .option("--run <folder>", `the training's folder; a training stopped in it continues (default: ${DEFAULT_RUN})`)
     .option("--config <file>", "YAML with settings of the training");
 }
 

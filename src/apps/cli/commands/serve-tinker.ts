@@ -1,4 +1,4 @@
-// `sqlenv serve --tinker`: the engine behind the Tinker API, for remote engines and the stock client.
+// `sqlenv serve --tinker`: serves the engine by the Tinker API, to remote engines and to the stock client.
 import { once } from "node:events";
 import { UsageError } from "../../../errors.ts";
 import { isLoopback, type LogRecord } from "../../openenv/index.ts";

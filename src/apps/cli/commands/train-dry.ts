@@ -92,7 +92,8 @@ export async function dryRun(prepared: PreparedTraining, out: Output): Promise<v
       sft_step_time: sftSeconds(model, config, gpu),
     };
     const seconds = times && fits ? tellTime(config, total_steps, times, out) : null;
-    if (seconds !== null) out.line("(an estimate, good to a factor of two; with the weights here, a step is measured)");
+    if (seconds !== null)
+      out.line("(an estimate, accurate to a factor of two; where the weights are on this machine, a step is measured)");
     const plans = GPU_CLASSES.map((kind) => planFor(config.model_name, model, config, kind));
     tellGpus(plans, { config, model, total_steps, episodes }, out);
     out.result({ ...common, memory, fits, seconds, cards: inOldTerms(plans) });

@@ -82,7 +82,7 @@ export function overview({ run, source }: Context): View {
     { class: "overview" },
     hero,
     warnings,
-    // How SQL's actions changed; other environments have only texts.
+    // Other environments than SQL have no kinds of actions, so no charts of them.
     run.summary.environment
       ? h("div", { class: "duo" }, curve.chart.element, bars)
       : [h("div", { class: "trio" }, bars, curve.chart.element, habits), areas],

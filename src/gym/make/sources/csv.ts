@@ -18,7 +18,7 @@ const SEPARATORS = [",", ";", "\t", "|"];
 /** Where the reader is: before a field, in a plain or quoted one, after a quote in a quoted one, after \r. */
 type State = "start" | "plain" | "quoted" | "quote" | "return";
 
-/** Reads records from pieces of text; throws an error with the line for anything else than CSV. */
+/** Reads records from pieces of text; throws an error that names the line if it is not CSV. */
 export function* readCsv(
   pieces: Iterable<string>,
   { file, separator, maxColumns = 500, maxField = 1_000_000 }: CsvOptions,

@@ -26,7 +26,7 @@ export function isSqliteFile(path: string): boolean {
   }
 }
 
-/** Paths of the SQLite files of a folder, or of its folders of the same name, by database name. */
+/** Paths of a folder's databases by name: `NAME.sqlite` or `NAME/NAME.sqlite`, in it or in its folder `databases`. */
 export function sqliteFiles(folder: string): Map<string, string> {
   const found = findDatabases(folder);
   if (found.size > 0) return found;

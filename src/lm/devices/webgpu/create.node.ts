@@ -39,14 +39,14 @@ import(workerData.module).then(
   return device;
 }
 
-/** Nodes through which Linux reaches a GPU: of its own drivers, NVIDIA's and Windows Subsystem's. */
+/** Device files of GPUs on Linux: of the kernel's drivers, NVIDIA's, and the Windows Subsystem for Linux. */
 const GPU_NODES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg"];
 
 let found: Adapter | null | undefined;
 
 /**
  * The GPU that WebGPU reaches, looked up once in a thread; null without one, without the package `webgpu`, or if it is
- * only played by the CPU.
+ * only emulated on the CPU.
  */
 export function findWebGpu(): Adapter | null {
   if (found === undefined) found = lookForGpu();
@@ -64,7 +64,7 @@ function lookForGpu(): Adapter | null {
   }
 }
 
-/** The address of the package `webgpu`, an optional dependency that may be missing. */
+/** The address of the package `webgpu`, an optional peer dependency. */
 function moduleUrl(): string {
   try {
     return pathToFileURL(createRequire(import.meta.url).resolve("webgpu")).href;

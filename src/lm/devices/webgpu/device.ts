@@ -9,7 +9,7 @@ export interface Adapter {
   /** Empty where the runtime hides it. */
   readonly device: string;
   readonly description: string;
-  /** Whether the CPU plays the GPU. */
+  /** Whether this is a software adapter, which emulates a GPU on the CPU. */
   readonly software: boolean;
   readonly features: readonly string[];
   readonly limits: {

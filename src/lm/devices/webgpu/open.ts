@@ -1,4 +1,5 @@
-// What both ways to open a WebGPU device share: the memory its worker answers in, and the answer about the adapter.
+// Shared by both ways to open a WebGPU device, in Node and in browsers: the memory in which its worker replies, and the
+// reply about the adapter.
 import { SqlEnvError } from "../../../errors.ts";
 import type { Adapter } from "./device.ts";
 import { textOf } from "./queue.ts";
@@ -16,7 +17,7 @@ export function newServerData(): ServerData {
   };
 }
 
-/** The adapter that a worker has opened; throws what kept it from that. */
+/** The adapter that a worker has opened; throws the worker's error if it could not. */
 export function adapterOf({ control, facts }: ServerData, remedy: string): Adapter {
   const state = Atomics.load(control, 0);
   if (state === STATE.pending) {

@@ -73,7 +73,10 @@ export function elementwise(parts: Omit<ProgramParts, "body" | "threads"> & { re
   return program({ ...parts, ints: ["count", ...(parts.ints ?? [])], body });
 }
 
-/** Functions that combine a number of each of `threads` invocations, a square number; all must call them. */
+/**
+ * WGSL functions that reduce one number from each of a workgroup's `threads` invocations, a square number. All
+ * invocations must call them.
+ */
 export function reductions(threads: number, ...names: readonly ("sum" | "max")[]): string {
   const side = Math.sqrt(threads);
   const combine = { sum: (other: string) => `total + ${other}`, max: (other: string) => `max(total, ${other})` };

@@ -48,7 +48,7 @@ export class Queue {
   #uploads: Uint8Array[] = [];
   #uploaded = 0;
   #reads: SharedArrayBuffer[] = [];
-  /** What is captured instead of queued. */
+  /** The capture in progress; its commands are not queued. */
   #captured: Captured | undefined;
   #nextBuffer = 1;
   #closed = false;

@@ -71,7 +71,7 @@ const ALIGNMENT = 256;
 const MAX_GROUPS = 65_535; // per dimension, on every adapter
 /** Logits computed at once and saved for backward: 64 MB. */
 const CHUNK_LOGITS = 16_000_000;
-/** Free memory that the pool keeps beyond as much as is in use. */
+/** Free bytes that the pool keeps, in addition to as many as are in use. */
 const KEPT_BYTES = 512 * 2 ** 20;
 /** Workgroups from which a larger tile is used, so that the GPU stays occupied. */
 const MANY_TILES = 64;
@@ -200,11 +200,11 @@ export class WebGpu implements WebGpuDevice {
   }
 
   changed(): void {
-    // There are no copies of weights.
+    // Nothing to update: this device keeps no converted copies of weights.
   }
 
   forget(): void {
-    // There are no copies of weights.
+    // Nothing to free: this device keeps no converted copies of weights.
   }
 
   embed(weight: Weight, ids: Buffer, out: Buffer, rows: number): void {
@@ -551,7 +551,7 @@ export class WebGpu implements WebGpuDevice {
     this.#queue.dispatch(program, groups, bindings, words.subarray(0, word));
   }
 
-  /** Calls `work` for pieces of equally long buffers that a kernel may see whole. */
+  /** Splits equally long buffers into pieces small enough for one binding, and calls `work` for each piece. */
   #inPieces(length: number, buffers: readonly Buffer[], work: (count: number, parts: readonly Buffer[]) => void): void {
     const { maxStorageBufferBindingSize } = this.adapter.limits;
     const most = Math.floor((maxStorageBufferBindingSize - ALIGNMENT) / 4 / SQUARE_BLOCK) * SQUARE_BLOCK;
@@ -574,7 +574,7 @@ function matrix(buffer: Buffer, stride: number): Matrix {
   return { buffer, stride };
 }
 
-/** The element after the last of each buffer, from the start of what it is a part of. */
+/** Where each buffer ends, in elements from the start of the GPU buffer that it is a part of. */
 function endsOf(buffers: readonly Buffer[]): number[] {
   return buffers.map(({ address, length }) => placeOf(address).offset / 4 + length);
 }

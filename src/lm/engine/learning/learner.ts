@@ -254,7 +254,10 @@ interface InferredTargets {
   readonly slice: number;
 }
 
-/** Log-probs and entropies for inference, in slices: a prompt shared by many contexts has targets in each of them. */
+/**
+ * Log-probs and entropies without gradients. There may be far more targets than rows, since a prompt shared by many
+ * contexts is computed once but has targets in each of them; so they are computed in slices.
+ */
 function inferredLogprobs(
   { device, config, head }: Model,
   { hidden, rows, targetIds, temperature, count, slice }: InferredTargets,

@@ -1,9 +1,9 @@
 // HTTP to a server of the Tinker API: one request with retries, and requests whose result is a future.
 //
 //     a request     408, 409, 429, 5xx, no connection ──▶ again after 1, 2, 4 … 30 s, for five minutes
-//                   402 ──▶ again every 5 s, for an hour: a hosted service waits for its bill
-//                   anything else ──▶ EngineError with the server's words
-//     a future      polled with long polls; 410 ──▶ the request is sent again, with the same numbers
+//                   402 ──▶ again every 5 s, for an hour: a hosted service waits for a payment
+//                   anything else ──▶ EngineError with the server's message
+//     a future      polled with long polls; 410 ──▶ the request is sent again, as described below
 //                   400 without a message, which proxies send ──▶ again, three times
 //
 // A request that is sent again has the same idempotency key and sequence number, by which servers know it.
@@ -15,7 +15,7 @@ export interface ClientOptions {
   readonly url: string;
   /** Sent as X-API-Key. @default none */
   readonly apiKey?: string | undefined;
-  /** Seconds for which a request that fails is sent again. @default 300 */
+  /** Seconds for which a failed request is retried. @default 300 */
   readonly retrySeconds?: number;
   /** Seconds that the server may take for one result. @default 3600 */
   readonly timeoutSeconds?: number;
@@ -40,7 +40,7 @@ const BILLING_SECONDS = 3_600;
 const BARE_400 = 3;
 const RESUBMISSIONS = 3;
 
-const RESUME = "the server's checkpoints are whole: a training can be resumed with sqlenv train --resume";
+const RESUME = "checkpoints on the server are intact: resume the training with sqlenv train --resume";
 
 /** A failed attempt: its status and what the server said. */
 interface Failure {
@@ -118,7 +118,7 @@ export class TinkerClient {
       if (result !== "gone") return result;
       if (submission >= RESUBMISSIONS)
         throw new EngineError("engine_failed", {
-          what: `${this.url} lost the result of ${path} again and again`,
+          what: `${this.url} has lost the result of ${path} several times`,
           remedy: RESUME,
         });
     }
@@ -127,9 +127,9 @@ export class TinkerClient {
   /** The error for a reply that is not as the API defines it. */
   wrongReply(path: string, why: string): EngineError {
     return new EngineError("engine_reply", {
-      what: `${this.url} answered ${path} with something else than the Tinker API's reply`,
+      what: `${this.url} answered ${path} with something other than a reply of the Tinker API`,
       value: why,
-      remedy: "is it a server of the Tinker API, and of a version that this one knows?",
+      remedy: "is it a server of the Tinker API, in a version that sqlenv supports?",
     });
   }
 
@@ -212,7 +212,7 @@ export class TinkerClient {
         try {
           return { json: JSON.parse(text) as unknown };
         } catch {
-          return { status: 415, words: `no JSON: ${text.slice(0, 100)}`, retryAfterMs: null };
+          return { status: 415, words: `not JSON: ${text.slice(0, 100)}`, retryAfterMs: null };
         }
       }
       const after = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -259,7 +259,7 @@ export class TinkerClient {
       });
     if (isPassing(status))
       return new EngineError("engine_unreachable", {
-        what: `${this.url} did not take ${path} for ${this.#options.retrySeconds} s`,
+        what: `${this.url} did not accept ${path} for ${this.#options.retrySeconds} s`,
         value,
         remedy: RESUME,
       });

@@ -60,7 +60,7 @@ export function logprobsOf(
       what: `${client.url} has computed a log-prob that is not a finite number`,
       value: String(logprobs[at]),
       remedy:
-        "the weights or gradients there are no numbers any more: resume from a checkpoint, with a lower learning rate or in float32",
+        "the server's weights or gradients are no longer finite: resume from a checkpoint, with a lower learning rate or in float32",
     });
   return logprobs;
 }

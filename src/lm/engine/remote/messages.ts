@@ -123,7 +123,7 @@ export function decodeForwardBackward(bytes: Uint8Array): ForwardBackwardRequest
         model_input: {
           chunks: datum.messages(1).map((chunk) => {
             const [text] = chunk.messages(1);
-            if (!text) throw new RangeError("a chunk is no text");
+            if (!text) throw new RangeError("a chunk is not text");
             return { type: "encoded_text" as const, tokens: numbersOf(text.bytes(1), INT32) };
           }),
         },

@@ -56,9 +56,9 @@ export interface RemoteOptions extends ClientOptions {
   readonly checkpoint?: string | undefined;
   /** Losses by name, besides cross_entropy. @default none */
   readonly losses?: RemoteLossTable;
-  /** Token ids of the model: a sample with others is refused. @default not checked */
+  /** Size of the vocabulary: samples with other token ids are refused. @default not checked */
   readonly vocabulary?: number;
-  /** Samples under way at once; others wait here. @default 256 */
+  /** Maximum samples in flight; others wait here. @default 256 */
   readonly maxSamples?: number;
   /** Called when a heartbeat is refused: the server may then end the session. */
   readonly onSilence?: (why: string) => void;
@@ -82,7 +82,7 @@ export class RemoteEngine implements Engine {
   #running = 0;
   #checkpoint: string | undefined;
   #model: Promise<string> | undefined;
-  /** The model's id, once it is there. */
+  /** The model's id, once the server has created it. */
   #made: string | undefined;
   #models = 0;
   #samplers = 0;
@@ -117,7 +117,7 @@ export class RemoteEngine implements Engine {
     return this.#server.base_model;
   }
 
-  /** Samples that are under way on the server. */
+  /** Number of samples in flight on the server. */
   get running(): number {
     return this.#running;
   }
@@ -256,7 +256,7 @@ export class RemoteEngine implements Engine {
     this.#client.close();
   }
 
-  /** Waits until fewer than the maximum of samples are under way. */
+  /** Waits until fewer samples than the maximum are in flight. */
   async #turn(): Promise<void> {
     const most = Math.min(this.#options.maxSamples ?? 256, this.#server.maxSamples);
     this.#running++;

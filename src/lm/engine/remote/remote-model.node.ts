@@ -52,7 +52,7 @@ export async function connectRemoteModel(
   return { engine, tokenizer, turns, chatTemplate, config, folder };
 }
 
-/** A remote engine that saves what the server has. */
+/** A remote engine whose checkpoints and adapters can be saved. */
 export class RemoteModelEngine implements ModelEngine {
   readonly facts: EngineFacts;
   readonly usesSampledLogprobs = true;
@@ -92,7 +92,7 @@ export class RemoteModelEngine implements ModelEngine {
     return this.remote.logprobs(batch, options);
   }
 
-  /** Saves a checkpoint on the server, and its path in `dir`. */
+  /** Saves a checkpoint on the server, and its path in a file in `dir`. */
   async saveState(dir: string): Promise<void> {
     const checkpoint = await this.remote.saveCheckpoint(`state-${++this.#saved}-step-${this.#steps}`);
     mkdirSync(dir, { recursive: true });
@@ -101,7 +101,7 @@ export class RemoteModelEngine implements ModelEngine {
     writeFileSync(join(dir, STATE_FILE), `${JSON.stringify(state)}\n`);
   }
 
-  /** Continues from a checkpoint that `saveState` has noted, if the server still has it. */
+  /** Continues from a checkpoint whose path `saveState` has written, if the server still has it. */
   async loadState(dir: string): Promise<void> {
     const file = join(dir, STATE_FILE);
     let state: { checkpoint: string; steps: number };

@@ -26,7 +26,7 @@ export async function openSession(client: TinkerClient, baseModel: string | unde
   );
   const { session_id, error_message } = made;
   if (typeof error_message === "string" && error_message)
-    throw new EngineError("engine_refused", { what: `${client.url} opened no session`, value: error_message });
+    throw new EngineError("engine_refused", { what: `${client.url} did not open a session`, value: error_message });
   if (typeof session_id !== "string") throw client.wrongReply("create_session", "no session_id");
   const limit = (name: string, usual: number) => (Number(config[name]) > 0 ? Number(config[name]) : usual);
   return {

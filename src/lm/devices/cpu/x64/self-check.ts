@@ -4,13 +4,14 @@ import type { KernelExports } from "../thread-pool.ts";
 
 const [ROWS, COLUMNS, LENGTH] = [23, 85, 37]; // odd sizes, so that every kind of tile is used
 const STRIDE = (COLUMNS + 7) & ~7;
-const [WIDE, LONG] = [120, 65]; // long enough that one row takes several panels at once
+const [WIDE, LONG] = [120, 65]; // wide enough that one row is computed in several panels at once
 
 const [KEYS, HEAD] = [19, 8]; // attention with one head
 
 /**
  * Runs a few matmuls, an attention and a SwiGLU with both sets of kernels in one page of `memory`, from `start`, which
- * is zeroed afterwards. `useHost` tells the module's attention whether to call machine code; it is left at the result.
+ * is zeroed afterwards. `useHost` tells the module's attention whether to call machine code; it is left
+ * set to the result.
  */
 export function sameBits(
   memory: WebAssembly.Memory,

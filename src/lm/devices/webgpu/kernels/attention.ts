@@ -16,7 +16,7 @@ fn span_of(row: u32) -> u32 {
   return low;
 }`;
 
-/** Over the ranges of row t's context: the keys of `index` begin at `keys`, the values at `values`, `seen` of them count. */
+/** Loops over the ranges of row t's context: keys begin at `keys`, values at `values`, and the row sees `seen` of them. */
 const eachRange = (body: string) => `
     let span = span_of(t);
     let isLast = u32(spans(4u * span + 7u)) - 1u;

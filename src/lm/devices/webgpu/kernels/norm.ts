@@ -52,7 +52,7 @@ export const RMS_NORM_BACKWARD = program({
 `,
 });
 
-/** Adds to `sums` the sum of `term` over rows, 8 of which are added up side by side. */
+/** Adds to `sums` the sum of `term` over rows, 8 rows at a time in parallel. */
 const columnSums = (name: string, reads: Record<string, "f32">, ints: readonly string[], term: string) =>
   program({
     name,
