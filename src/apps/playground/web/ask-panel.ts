@@ -145,7 +145,10 @@ export function createAskPanel(client: Client, model: ModelPanel): AskPanel {
               h("code", {}, ...sqlNodes(cut(sql, SHOWN_ANSWER))),
             ),
         result && resultTable(result),
-        agreement !== null && unsure?.reason !== "samples_disagree" && h("p", { class: "note" }, `${agreement}.`),
+        agreement !== null &&
+          answer !== null &&
+          unsure?.reason !== "samples_disagree" &&
+          h("p", { class: "note" }, `${agreement}.`),
         list.length > 0 &&
           h("details", {}, h("summary", { class: "note" }, "what samples answered instead"), h("ul", {}, ...list)),
       ),

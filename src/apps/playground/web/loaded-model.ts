@@ -204,7 +204,8 @@ export class LoadedModel {
   }
 
   get #lengths() {
-    const max_context_tokens = Math.min(2048, this.#model.config.max_position_embeddings);
+    const usual = this.#use.prompt.shots ? 4096 : 2048; // examples take room
+    const max_context_tokens = Math.min(usual, this.#model.config.max_position_embeddings);
     return { max_context_tokens, max_new_tokens: Math.min(160, Math.floor(max_context_tokens / 4)) };
   }
 

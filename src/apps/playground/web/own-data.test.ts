@@ -1,5 +1,6 @@
 // A visitor's own data without a browser: files, refusals, answers and written questions.
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { readDamaged } from "../../../../test/helpers/damaged-files.ts";
 import { DEFAULT_RULES, type SQLAction } from "../../../gym/env/index.ts";
 import type { Player } from "../../../gym/players/index.ts";
 import { createDatabase, loadSqlite } from "../../../gym/sql/index.ts";
@@ -128,4 +129,18 @@ test.each<[string, () => File[], RegExp]>([
   await expect(OwnData.open(files())).rejects.toThrow(line);
   const message = await OwnData.open(files()).catch((error: Error) => error.message);
   expect(message).not.toContain("\n");
+});
+
+describe.skipIf(!process.env.SQLENV_TEST_ALL)("many damaged files", () => {
+  const read = (name: string) => async (bytes: Uint8Array<ArrayBuffer>) => {
+    const data = await OwnData.open([new File([bytes], name)]);
+    for (const { name: table } of data.facts.schema) data.browse(table, 0);
+    data.close();
+  };
+
+  test("are read or refused by an error of ours", { timeout: 120_000 }, async () => {
+    const rows = Array.from({ length: 90 }, (_, i) => [i, `word ${i}`]);
+    const ddl = "CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT)";
+    await readDamaged("a visitor's database", createDatabase([{ name: "item", ddl, rows }]), read("shop.db"), 300);
+  });
 });
