@@ -45,7 +45,8 @@ export function doctorCommand(): Command {
       const device = canUseCuda ? "cuda" : findWebGpu() ? "webgpu" : "cpu";
       out.line(`--device auto uses ${device}`);
       const models = whatFits(canUseCuda ? gpuMemory() : undefined);
-      out.line("\nestimated memory, and whether it fits:");
+      const where = canUseCuda ? "on the GPU" : `on the CPU, where an engine may use ${formatBytes(cpuMemory())}`;
+      out.line(`\nestimated memory ${where}, and whether it fits:`);
       out.line(drawTable(["model", "inference", "LoRA training", "full training"], models.map(fitLine)));
       out.result({ device, findings, models });
     });

@@ -6,7 +6,7 @@ import { type GpuWorker, Queue } from "./queue.ts";
 import { SERVER } from "./server.ts";
 import { WebGpu } from "./webgpu.ts";
 
-/** The worker that owns the GPU: its first message is what it is started with. */
+/** The worker that owns the GPU; its first message brings the `ServerData` that it starts with. */
 const SOURCE = `${SERVER}
 onmessage = ({ data }) => {
   const listen = (hear) => {
