@@ -1,12 +1,16 @@
 // The engine in its own thread: the built package, a real folder, the same methods.
-import { mkdtempSync, rmSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import * as root from "sqlenv";
 import * as before from "sqlenv/engine/node";
 import { startEngine } from "sqlenv/lm/engine/node";
 import { startTrainableEngine } from "sqlenv/rl/node";
 import { afterAll, expect, test } from "vitest";
+import { ROOT } from "../helpers/dockerfile.ts";
 import { writeTinyFolder } from "../helpers/tiny-folder.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "sqlenv-engine-"));
@@ -94,4 +98,16 @@ test("errors arrive as they were thrown, and pending calls are rejected when the
   expect((await long).finish_reason).toBe("aborted");
   await engine.close();
   await expect(engine.sample(request)).rejects.toThrow();
+});
+
+test("a program that does not close its engine ends, after the calls that are under way", async () => {
+  const program = join(scratch, "program.mjs");
+  writeFileSync(
+    program,
+    `import { startEngine } from ${JSON.stringify(pathToFileURL(join(ROOT, "dist/lm/engine/index.node.js")).href)};
+    const engine = await startEngine(${JSON.stringify(folder)}, { threads: 1 });
+    void engine.sample(${JSON.stringify(request)}).then(({ tokens }) => console.log(tokens.length));`,
+  );
+  const { stdout } = await promisify(execFile)(process.execPath, [program]);
+  expect(stdout).toBe("12\n");
 });

@@ -118,10 +118,12 @@ interface Thread {
   on(event: "messageerror", listener: (error: Error) => void): unknown;
   on(event: "exit", listener: (code: number) => void): unknown;
   postMessage(message: unknown): void;
+  ref(): void;
+  unref(): void;
   terminate(): Promise<unknown>;
 }
 
-/** An engine in a worker thread. */
+/** An engine in a worker thread. Without a call under way it does not keep the process alive. */
 export class ThreadEngine implements Engine {
   readonly facts: EngineFacts;
   readonly #worker: Thread;
@@ -141,6 +143,7 @@ export class ThreadEngine implements Engine {
       void worker.terminate();
     });
     worker.on("exit", (code) => this.#end(threadEnded(code)));
+    worker.unref();
   }
 
   sample({ signal, onToken, stop, ...take }: SampleRequest): Promise<Sample> {
@@ -219,6 +222,7 @@ export class ThreadEngine implements Engine {
     return new Promise((resolve, reject) => {
       this.#worker.postMessage({ id, verb, take } as ToEngine); // throws if it cannot be cloned
       this.#pending.set(id, { resolve: resolve as Pending["resolve"], reject, onToken });
+      this.#worker.ref();
     });
   }
 
@@ -231,6 +235,7 @@ export class ThreadEngine implements Engine {
       return;
     }
     this.#pending.delete(message.id);
+    if (this.#pending.size === 0) this.#worker.unref();
     if ("error" in message) pending.reject(errorOf(message.error));
     else pending.resolve(message.give as never);
   }
@@ -239,6 +244,7 @@ export class ThreadEngine implements Engine {
     this.#ended ??= error;
     for (const { reject } of this.#pending.values()) reject(this.#ended);
     this.#pending.clear();
+    this.#worker.unref();
   }
 }
 
