@@ -178,6 +178,11 @@ export function textOf(value: unknown): string {
   }
 }
 
+/** Any value as a message shows it, with text in quotes: a text "1" is not the number 1. */
+export function quoted(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value) : textOf(value);
+}
+
 /** The candidate nearest to a misspelt name, or undefined when none is near (at most a third of the letters differ). */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;

@@ -1,5 +1,5 @@
 // Checks what an environment returns: it may be anybody's code.
-import { SqlEnvError, textOf } from "../errors.ts";
+import { quoted, SqlEnvError, textOf } from "../errors.ts";
 import type { Environment, Task, TextEnvironment, TextReset, TextStep } from "./environment.ts";
 
 /** What `env` returned, if it is an environment; otherwise it throws. */
@@ -45,7 +45,7 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 function wrongReturn({ name }: Environment, { id }: Task, what: string, value: unknown): SqlEnvError {
   return new SqlEnvError("environment_failed", {
     what: `environment ${name}, task ${id}: ${what}`,
-    value: textOf(value),
+    value: quoted(value),
     remedy: "a step has a text, a reward (a finite number, or null if it is not known) and done (true or false)",
   });
 }

@@ -152,6 +152,7 @@ const returning = (step: unknown) => () => ({
 
 test.each<[string, unknown, RegExp]>([
   ["a reward that is NaN", { text: "", reward: Number.NaN, done: true }, /task t0: step\(\) returned a reward.*"?NaN/],
+  ["a reward that is text", { text: "", reward: "1", done: true }, /reward that is neither .* but: "1"/],
   ["no reward", { text: "", done: true }, /neither a finite number nor null but: "?undefined/],
   ["a text that is none", { text: 7, reward: 1, done: true }, /text that is not a string but: "?7/],
   ["no done", { text: "", reward: 1 }, /`done` that is not a boolean/],

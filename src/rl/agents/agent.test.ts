@@ -272,6 +272,7 @@ test.each<[string, RunAgent, RegExp]>([
   ],
   ["never calls the model", () => 1, /^the agent ended task t0 without calling the model$/],
   ["returns NaN", after(Number.NaN), /reward for task t0 is neither a finite number nor null: NaN/],
+  ["returns text", after("1"), /reward for task t0 is neither .*: "1"/],
   ["returns nothing", after(undefined), /reward for task t0 is neither .*: undefined/],
   ["returns odd metrics", after({ reward: 1, metrics: { x: Number.NaN } }), /task t0.*metrics in which "x"/],
   ["hangs", after(NEVER), /environment_timeout allows: 0.2 seconds/],

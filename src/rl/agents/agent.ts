@@ -1,5 +1,5 @@
 // An agent as the trainer sees it: a function that plays one task with a client of OpenAI's API and returns the reward.
-import { SqlEnvError } from "../../errors.ts";
+import { quoted, SqlEnvError } from "../../errors.ts";
 import type { Task, TextStep } from "../environment.ts";
 
 /**
@@ -33,7 +33,7 @@ export function lastStep({ id }: Task, returned: AgentReward): TextStep {
   if (reward !== null && !Number.isFinite(reward))
     throw new SqlEnvError("environment_failed", {
       what: `the agent's reward for task ${id} is neither a finite number nor null`,
-      value: String(reward),
+      value: quoted(reward),
       remedy: "null says that the episode cannot be scored",
     });
   const more = { ...(solved !== undefined && { solved }), ...(rewards && { rewards }), ...(metrics && { metrics }) };
