@@ -99,8 +99,9 @@ export function withInterval({ success_rate, success_ci }: Summary): string {
 
 /** One line: the training's effect on success on unseen databases. */
 export function headline(result: TrainingEvaluations): string {
-  const row = evaluationRows(result).find(({ before, after }) => before.scored > 0 && after.scored > 0);
-  if (!row) return 'nothing was evaluated: the data has no questions with "split": "eval"';
+  const rows = evaluationRows(result);
+  const row = rows.find(({ before, after }) => before.scored > 0 && after.scored > 0);
+  if (!row) return nothingToCompare(rows, result);
   const overlap = row.verdict === "not significant" ? ", intervals overlap" : "";
   const note = row.p === null ? overlap : `, ${pText(row.p)}`;
   const base = result.base?.[row.split][row.decoding];
@@ -109,6 +110,14 @@ export function headline(result: TrainingEvaluations): string {
     : `${withInterval(row.before)} before`;
   const random = row.random.success_rate === null ? "" : `; random ${percent(row.random.success_rate)}`;
   return `success on ${row.name}: ${was}, ${withInterval(row.after)} after${note}${random}`;
+}
+
+/** Why there is no success to compare. */
+function nothingToCompare(rows: readonly EvaluationRow[], { environment }: TrainingEvaluations): string {
+  for (const stage of ["before", "after"] as const)
+    if (rows.some((row) => row[stage].episodes > 0) && rows.every((row) => row[stage].scored === 0))
+      return `nothing to compare: no episode of the evaluation ${stage} training could be scored; evaluation-${stage}.jsonl has the errors`;
+  return `nothing was evaluated: there are no ${environment ? "tasks" : "questions"} with "split": "eval"`;
 }
 
 const BEHAVIOUR: readonly (readonly [keyof Behaviour, string])[] = [

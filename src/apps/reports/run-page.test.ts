@@ -59,6 +59,12 @@ describe("runPage", () => {
     };
     expect(runPage({ run: "lamps", config, metrics: [], result })).not.toMatch(/NaN|null/);
     expect(headline(result)).toMatch(/^success on seen databases, greedy: 12.0 %/);
+    const empty = { ...result, before: { ...result.before, seen: nowhere }, after: { ...result.after, seen: nowhere } };
+    expect(headline(empty)).toBe('nothing was evaluated: there are no questions with "split": "eval"');
+    const failed = { greedy: { ...none, episodes: 24 }, sampled: none };
+    expect(headline({ ...empty, after: { ...empty.after, unseen: failed } })).toMatch(
+      /^nothing to compare: no episode of the evaluation after training could be scored; evaluation-after.jsonl has/,
+    );
   });
 });
 
