@@ -38,6 +38,9 @@ const TAUGHT_BUDGET = 10;
 /** Maximum number of tests during a training; one takes about as long as half a step. */
 const TESTS = 10;
 
+/** The same for demonstrations, whose steps take less time than a test. */
+const TAUGHT_TESTS = 4;
+
 /** How a model that was trained elsewhere for something else understands questions best. */
 const PRETRAINED: ModelMetadata = { prompt: { prompt: "instruct", shots: 3 }, rules: GUIDED_RULES };
 const OURS: ModelMetadata = { prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES };
@@ -134,7 +137,7 @@ export class LoadedModel {
   /** A few GRPO steps on the training questions. */
   train(data: DataSet, choice: TrainingChoice): Promise<Calls["train"]["result"]> {
     const config = this.#config(choice);
-    return this.#tested(data, config, choice, async (signal, onStep) => {
+    return this.#tested(data, config, { ...choice, tests: TESTS }, async (signal, onStep) => {
       this.#emit({ event: "phase", phase: "training" });
       const trainer = new GRPOTrainer(this.#trainerParts(data, config, onStep));
       return (await trainer.train({ signal })).steps;
@@ -146,7 +149,7 @@ export class LoadedModel {
     const { engine, turns } = this.#model;
     const { steps, learning_rate } = choice;
     const config = this.#config({ ...choice, questions: 1, episodes: 2, step_budget: TAUGHT_BUDGET, seed: 0 });
-    return this.#tested(data, config, choice, async (signal, onStep) => {
+    return this.#tested(data, config, { ...choice, tests: TAUGHT_TESTS }, async (signal, onStep) => {
       this.#emit({ event: "phase", phase: "teaching" });
       const shown = await demonstrations(data, this.#use.prompt, turns);
       let start = performance.now();
@@ -167,7 +170,7 @@ export class LoadedModel {
   async #tested(
     data: DataSet,
     config: GRPOConfig,
-    { steps: planned, watched }: { readonly steps: number; readonly watched: string },
+    { steps: planned, watched, tests }: { readonly steps: number; readonly watched: string; readonly tests: number },
     work: (signal: AbortSignal, onStep: (step: number) => Promise<void>) => Promise<number>,
   ): Promise<Calls["train"]["result"]> {
     if (this.#training) throw new UsageError({ what: "a training is running" });
@@ -179,7 +182,7 @@ export class LoadedModel {
         this.#emit({ event: "tested", step, evaluation });
         return evaluation;
       };
-      const every = Math.max(1, Math.floor(planned / TESTS));
+      const every = Math.max(1, Math.floor(planned / tests));
       const onStep = async (step: number) => {
         const isDue = step % every === 0 && step < planned; // the last one is tested below
         if (isDue && !abort.signal.aborted) await test(step);
