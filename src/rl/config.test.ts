@@ -35,7 +35,7 @@ describe("defaults", () => {
   test.each(PRESET_NAMES)("preset %s fits together", (name) => {
     const config = resolveConfig(presetNamed(name));
     expect(PRESET_NOTES[name]).toMatch(/tried/);
-    if (name !== "starter") expect(KNOWN_MODELS).toHaveProperty([config.model_name]);
+    if (config.model_name !== "starter") expect(KNOWN_MODELS).toHaveProperty([config.model_name]);
   });
 });
 

@@ -88,6 +88,14 @@ describe("the teacher", () => {
     }
   });
 
+  test("describes other tables first if the question does not name its table, unless told not to", async () => {
+    const question = asked("How many products are there?");
+    const context = { ...question, question_text: "How many are there?" };
+    const first = async (searches: boolean) =>
+      (await play(teacherPlayer({ stumbles: 0, repeats: 0, searches }), question, { context })).actions[0];
+    expect([await first(true), await first(false)]).toEqual(["DESCRIBE: maker", "DESCRIBE: product"]);
+  });
+
   test("samples a table when a condition names one of its values, and rounds averages", async () => {
     const red = await play(teacherPlayer({ stumbles: 0, repeats: 0 }), asked("How many products have the colour red?"));
     expect(red.actions.slice(0, 2)).toEqual(["DESCRIBE: product", "SAMPLE: product"]);

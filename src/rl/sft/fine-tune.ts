@@ -8,7 +8,7 @@ import type { PromptChoice } from "../../gym/players/index.ts";
 import type { Datum } from "../../lm/engine/index.ts";
 import type { TurnEncoder } from "../../lm/model/index.ts";
 import type { GRPOConfig } from "../config.ts";
-import { sftQuestions } from "../run/split.ts";
+import { sftQuestions, splitUnit } from "../run/split.ts";
 import type { TrainableModel } from "../trainable-model.ts";
 import { dataDemonstration, demonstrations, type Mixture, mixtureSchema, teacherOf } from "./demonstrations.ts";
 import { mixed } from "./mixing.ts";
@@ -111,7 +111,10 @@ async function* encodedDemonstrations(mixture: Mixture, turns: TurnEncoder): Asy
 function encoderOf(data: DataSet, config: GRPOConfig, mixture: Mixture, turns: TurnEncoder) {
   const env = new SQLEnvironment(data, { step_budget: STEP_BUDGET, ...rulesOf(config) });
   const prompt: PromptChoice = { prompt: config.prompt, shots: config.shots };
-  const options = { prompt, seed: config.seed, teacher: teacherOf(mixture), learnMistakes: mixture.learn_mistakes };
+  // Where GRPO and the evaluation ask about the same databases, the model learns which table is meant: no need to search.
+  const searches = splitUnit(data, config) === "database";
+  const teacher = { ...teacherOf(mixture), searches };
+  const options = { prompt, seed: config.seed, teacher, learnMistakes: mixture.learn_mistakes };
   return async (question: QuestionRecord): Promise<Datum | null> => {
     const transcript = await dataDemonstration(env, question, options);
     return transcript && encodeTranscript(transcript, turns);

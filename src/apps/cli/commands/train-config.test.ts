@@ -1,9 +1,10 @@
 // Settings as flags and as files: what is wrong with them is said in one line.
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
 import { expect, test } from "vitest";
 import { temporaryFolder } from "../../../../test/helpers/data-files.ts";
+import { presetNamed } from "../../../rl/index.ts";
 import { type Explanation, explain } from "../terminal/error-line.ts";
 import { addConfigOptions, type ConfigFlags, configOf, typedSettings } from "./train-config.ts";
 
@@ -63,6 +64,36 @@ test("without --preset, the model selects the preset, and a line says so", () =>
     notes: [expect.stringMatching(/not in .*my\.yaml are those of the preset starter/)],
   });
   expect(chosen({ config: file, preset: "none" }).config).toMatchObject({ model_name: "Qwen/Qwen3-1.7B" });
+});
+
+test("on questions of data make the starter gets SFT before GRPO, and a line says so", () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, "questions"));
+  writeFileSync(join(folder, "report.json"), "{}");
+  const file = join(folder, "more.yaml");
+  writeFileSync(file, "max_steps: 60\n");
+  const chosen = (flags: ConfigFlags) => {
+    const notes: string[] = [];
+    const { questions_path, sft_split, sft_steps, max_steps, learning_rate } = configOf(flags, undefined, (line) =>
+      notes.push(line),
+    );
+    return { questions_path, sft_split, isSft: sft_steps > 0, max_steps, learning_rate, notes };
+  };
+  const own = presetNamed("own-starter");
+  const { learning_rate, max_steps } = own;
+  const notes = [
+    expect.stringMatching(/preset own-starter, chosen for questions made by data make .*: SFT on most of them, then/),
+  ];
+  const recipe = { questions_path: folder, sft_split: "question", isSft: true, learning_rate, max_steps, notes };
+  expect(chosen({ questionsPath: folder })).toEqual(recipe);
+  expect(chosen({ questionsPath: folder, modelName: "starter" })).toEqual(recipe);
+  expect(chosen({ questionsPath: folder, config: file })).toEqual({ ...recipe, max_steps: 60 });
+  expect(chosen({ questionsPath: folder, preset: "starter" })).toMatchObject({ isSft: false, notes: [] });
+  for (const name of ["bundled", "practice", "starter", "an-imported-set", file])
+    expect(chosen({ questionsPath: name })).toMatchObject({ isSft: false, learning_rate: 1e-3, max_steps: 40 });
+  expect(chosen({ questionsPath: folder, modelName: "Qwen/Qwen3-0.6B" })).toMatchObject({
+    notes: [expect.stringMatching(/preset qwen3-0\.6b, chosen for Qwen/)],
+  });
 });
 
 test("former settings are accepted in flags and files, with a deprecation line", () => {

@@ -155,9 +155,9 @@ export function configOf(
         "give --model-name a chat model of the Hub such as Qwen/Qwen3-0.6B, or a folder (starter trains the starter all the same)",
     });
   const asked = flags.preset ?? (typeof named === "string" ? named : undefined);
-  const preset = asked ?? (isComplete(settings) ? "none" : presetOf(given.model_name));
+  const preset = asked ?? (isComplete(settings) ? "none" : presetOf(given));
   if (asked === undefined && preset !== "none" && Object.keys(given).length > 0 && onPreset)
-    for (const line of presetLines(preset, given.model_name, flags.config)) onPreset(line);
+    for (const line of presetLines(preset, given, flags.config)) onPreset(line);
   return resolveConfig(
     { ...(preset === "none" ? {} : presetNamed(preset)), ...(isOnServer && WITHOUT_SQL), ...given },
     onDeprecated && { onDeprecated },
@@ -169,9 +169,20 @@ function isComplete(settings: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(settings).length > CONFIG_KEYS.length / 2;
 }
 
-/** The preset if the user names none: one for the model's size, or the starter's if no model is named either. */
-function presetOf(model: unknown): string {
-  return typeof model === "string" ? presetFor(model, parametersOf(model)) : "starter";
+/**
+ * The preset if the user names none: one for the model's size, or the starter's if no model is named either. On questions
+ * of `data make` models of the starter's size get the preset with SFT before GRPO.
+ */
+function presetOf({ model_name: model, questions_path: data }: Readonly<Record<string, unknown>>): string {
+  const preset = typeof model === "string" ? presetFor(model, parametersOf(model)) : "starter";
+  return preset === "starter" && typeof data === "string" && isMade(data) ? OWN_DATA : preset;
+}
+
+const OWN_DATA = "own-starter";
+
+/** Whether `data make` wrote this folder: its report is beside the questions. */
+function isMade(folder: string): boolean {
+  return existsSync(join(folder, "report.json")) && existsSync(join(folder, "questions"));
 }
 
 /** A model's size, if it is known or on this machine. */
@@ -193,11 +204,18 @@ function parametersOf(model: string): number | undefined {
   }
 }
 
-function presetLines(preset: string, model: unknown, file: string | undefined): string[] {
-  if (typeof model === "string")
+function presetLines(
+  preset: string,
+  { model_name: model, questions_path: data }: Readonly<Record<string, unknown>>,
+  file: string | undefined,
+): string[] {
+  const others = "(--preset names another; none: the schema's defaults)";
+  if (preset === OWN_DATA)
     return [
-      `settings not given are those of the preset ${preset}, chosen for ${model} (--preset names another; none: the schema's defaults)`,
+      `settings not given are those of the preset ${preset}, chosen for questions made by data make (${String(data)}): SFT on most of them, then GRPO on the others ${others}`,
     ];
+  if (typeof model === "string")
+    return [`settings not given are those of the preset ${preset}, chosen for ${model} ${others}`];
   return file === undefined
     ? []
     : [`settings not in ${file} are those of the preset ${preset} (--preset names another)`];

@@ -170,6 +170,7 @@ function preparedLines({ data, config, split, heldOut, environment }: PreparedTr
       ? [styled("yellow", `nothing will be evaluated: no evaluation question is ${levels}; see \`sqlenv data check\``)]
       : []),
     ...splitLines(split),
+    ...(isFew(split) ? [styled("yellow", FEW_TEXT)] : []),
     ...(overlap ? [styled("yellow", `${overlap.message}; ${overlap.remedy}`)] : []),
   ];
 }
@@ -234,6 +235,14 @@ function splitLines({ sft, grpo, eval: evaluated, overlap, seed, unit = "databas
     `split by ${unit}, seed ${seed}: SFT uses ${part(sft)}; GRPO asks ${part(grpo)}${overlap ? ", those of SFT included" : ""}`,
     `evaluation: ${part(evaluated)}`,
   ];
+}
+
+/** Questions that SFT needs at least if it has no practice worlds beside them. */
+const FEW = 500;
+const FEW_TEXT = `SFT has fewer than ${FEW} questions, which a small model learns by heart: sqlenv data make --questions 1200 makes more`;
+
+function isFew({ sft, unit, shares }: TrainingSplit): boolean {
+  return unit === "question" && shares.episodes === 1 && sft.questions < FEW;
 }
 
 function describeData({ name, questions }: DataSet, { difficulty_filter }: GRPOConfig): string {

@@ -24,6 +24,8 @@ export interface TeacherOptions {
   readonly omissions?: number;
   /** @default REPEATS */
   readonly repeats?: number;
+  /** Whether it describes other tables first if the question does not name its table. @default true */
+  readonly searches?: boolean;
 }
 
 /**
@@ -33,7 +35,7 @@ export interface TeacherOptions {
  * await evaluate(data, teacherPlayer({ stumbles: 0.1 }), { split: "train" });
  */
 export function teacherPlayer(options: TeacherOptions = {}): Player {
-  const { stumbles = STUMBLES, omissions = 0, repeats = REPEATS } = options;
+  const { stumbles = STUMBLES, omissions = 0, repeats = REPEATS, searches = true } = options;
   return {
     name: "teacher",
     start: ({ question: { question_text, tables_involved, gold_sql, gold_answer }, rules, seed }) => {
@@ -50,7 +52,7 @@ export function teacherPlayer(options: TeacherOptions = {}): Player {
       return (observation) => {
         const { budget_remaining: left, schema_info } = observation;
         looks ??= [
-          ...[...searched(question_text, tables_involved, schema_info), ...tables_involved]
+          ...[...(searches ? searched(question_text, tables_involved, schema_info) : []), ...tables_involved]
             .filter((table) => table !== omitted)
             .map(described),
           ...sampled.map((table): SQLAction => ({ action_type: "SAMPLE", argument: table })),
