@@ -88,7 +88,7 @@ test("else pretrained models in the Hub's cache, the largest known first; small 
   expect(choose().map(({ model }) => model)).toEqual([small]);
   const large = cached("Qwen/Qwen3-1.7B");
   expect(choose().map(({ model }) => model)).toEqual([large, small]);
-  expect(choose()[0].reason).toMatch(/^a pretrained model in the Hub's cache; no training in .*runs\/ knows/);
+  expect(choose()[0].reason).toMatch(/^a pretrained model in the Hub's cache; no training in .*runs\/ used/);
 });
 
 test("else one line that says what to do; the bundled starter is never taken", () => {

@@ -180,6 +180,8 @@ async function serveKernels({ module, memory, control, args, names, part, parts,
   const host = bound?.imports ?? { runCommands: abort };
   const { exports } = await WebAssembly.instantiate(module, { env: { memory, abort, ...host } });
   if (bound) exports.useHost(1);
+  // V8 can miss that the caller has grown the memory while this thread was starting; growing by nothing tells it.
+  memory.grow(0);
   const kernels = names.map((name) => bound?.kernels[name] ?? exports[name]);
   Atomics.store(control, 8 + part, id);
   for (let seen = 0, limit = spins.most; ; ) {
