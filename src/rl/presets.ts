@@ -225,7 +225,7 @@ export const PRESETS: Readonly<Record<string, GRPOConfigInput>> = {
 export const PRESET_NOTES: Readonly<Record<string, string>> = {
   starter: "tried on five seeds (docs/results.md): the bundled model learns within minutes on two CPU cores",
   "own-starter":
-    "tried on two databases, and with fewer SFT steps on four, one seed each (docs/your-data.md): new questions about the same database, two cores; chosen for questions of data make",
+    "tried on four databases, and with fewer SFT steps on two others, one seed each (docs/your-data.md): new questions about the same database, two cores; chosen for questions of data make",
   "qwen3-0.6b": "settings not tried yet; put together from what others report for Qwen3",
   "colab-t4":
     "settings not tried yet; as qwen3-0.6b with fewer episodes and steps, 30 to 60 minutes on a free T4 by the dry run's estimate",
