@@ -354,7 +354,7 @@ describe.skipIf(!CHROMIUM)(`the playground${WITHOUT}`, { timeout: 180_000 }, () 
     expect(await page.innerText("#data-note")).toContain("invented on purpose");
     expect(await page.locator("#watch").isHidden()).toBe(true);
     await page.locator("#sides .episode").nth(1).waitFor();
-    expect(await page.innerText("#sides .episode:last-child h4")).toMatch(/^Now, after 1 step$/);
+    expect(await page.innerText("#sides .episode:last-child h4")).toMatch(/^Now, after \d steps?$/); // the next one may be done already
     const { length } = await texts(page, "#behaviour path");
     expect(length).toBeGreaterThanOrEqual(4); // one area for each way to play
     await page.click("#stop");
