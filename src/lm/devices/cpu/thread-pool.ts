@@ -37,7 +37,7 @@ const MAX_ARGS = 32;
 const TIMED_SPINS = 20_000; // about 100 µs
 
 /** How long to spin before sleeping: longer after each success, much shorter after each failure. */
-const SPIN_US = { least: 10, most: 300 }; // decoding has gaps of up to 200 µs between two steps
+const SPIN_US = { least: 40, most: 300 }; // decoding has gaps of up to 200 µs between two steps, and of 20 within one
 
 /** Converts microseconds to iterations of the loop in which threads spin. */
 function spinsOf<T extends Record<string, number>>(microseconds: T): T {
