@@ -11,6 +11,7 @@ import { findGold } from "../reports/gold.ts";
 import { htmlFragment } from "../reports/html-page.ts";
 import {
   behaviourRows,
+  behaviourTitle,
   comparisonMarkdown,
   comparisonSection,
   evaluatedRows,
@@ -125,9 +126,9 @@ export function evaluationView(evaluations: TrainingEvaluations): Shown {
   return tableView(["right answers", "random", "before", "after", ""], rows, headline(evaluations));
 }
 
-/** Behaviour on unseen databases: of the random baseline, and before and after training. */
+/** Behaviour on unseen databases (seen ones, if no others were evaluated): of the random baseline, and before and after training. */
 export function behaviourView(evaluations: TrainingEvaluations): Shown {
-  return tableView(["behaviour on unseen databases", "random", "before", "after"], behaviourRows(evaluations));
+  return tableView([behaviourTitle(evaluations), "random", "before", "after"], behaviourRows(evaluations));
 }
 
 /** The first and last rewards, each averaged over a few steps to reduce noise. */

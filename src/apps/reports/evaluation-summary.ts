@@ -132,11 +132,21 @@ export function passAtKText({ questions, tries, greedy, solved_in_tries }: PassA
   return `before training, on ${questions} training questions: right ${percent(greedy)}, right at least once in ${tries} tries ${percent(solved_in_tries)}: the questions reward can reach first`;
 }
 
+/** The evaluation whose behaviour is shown: the first that has scores. */
+function behaviourRow(result: TrainingEvaluations) {
+  const rows = evaluationRows(result);
+  return rows.find(isScored) ?? rows[0]!;
+}
+
+/** Heading of the behaviour's table. */
+export function behaviourTitle(result: TrainingEvaluations): string {
+  return `behaviour on ${behaviourRow(result).split} databases`;
+}
+
 /** Behaviour with greedy decoding on the first evaluated split: name, random, before, after. Empty for older runs and for other environments than SQL. */
 export function behaviourRows(result: TrainingEvaluations): string[][] {
   if (result.environment) return [];
-  const rows = evaluationRows(result);
-  const row = rows.find(isScored) ?? rows[0]!;
+  const row = behaviourRow(result);
   const summaries = [row.random, row.before, row.after].map(({ behaviour }) => behaviour as Behaviour | undefined);
   if (summaries.some((behaviour) => behaviour === undefined)) return [];
   return BEHAVIOUR.map(([key, name]) => [

@@ -19,6 +19,7 @@ export {
 } from "./comparison.ts";
 export {
   behaviourRows,
+  behaviourTitle,
   type EvaluationRow,
   evaluatedRows,
   evaluationRows,

@@ -3,6 +3,7 @@ import type { Comparison, EvaluationEpisodes, GoldAnswers, TrainingResult } from
 import { questionMarkdown } from "./comparison.ts";
 import {
   behaviourRows,
+  behaviourTitle,
   evaluatedRows,
   headline,
   passAtKText,
@@ -183,9 +184,7 @@ export function behaviourTable(result: TrainingResult): string {
   const rows = behaviourRows(result);
   if (rows.length === 0) return "";
   const lines = rows.map((cells) => `| ${cells.join(" | ")} |`);
-  return ["| behaviour on unseen databases, greedy | random | before | after |", "|---|---|---|---|", ...lines].join(
-    "\n",
-  );
+  return [`| ${behaviourTitle(result)}, greedy | random | before | after |`, "|---|---|---|---|", ...lines].join("\n");
 }
 
 function settingsTable(config: Readonly<Record<string, unknown>> | null): string {

@@ -57,7 +57,9 @@ describe("runPage", () => {
       before: strip(RESULT.before),
       after: strip(RESULT.after),
     };
-    expect(runPage({ run: "lamps", config, metrics: [], result })).not.toMatch(/NaN|null/);
+    const page = runPage({ run: "lamps", config, metrics: [], result });
+    expect(page).not.toMatch(/NaN|null/);
+    expect(page).toContain("behaviour on seen databases, greedy");
     expect(headline(result)).toMatch(/^success on seen databases, greedy: 12.0 %/);
     const empty = { ...result, before: { ...result.before, seen: nowhere }, after: { ...result.after, seen: nowhere } };
     expect(headline(empty)).toBe('nothing was evaluated: there are no questions with "split": "eval"');

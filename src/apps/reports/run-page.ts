@@ -14,6 +14,7 @@ import { changedSettings } from "./changed-settings.ts";
 import { comparisonSection } from "./comparison.ts";
 import {
   behaviourRows,
+  behaviourTitle,
   type EvaluationRow,
   evaluatedRows,
   passAtKText,
@@ -167,7 +168,7 @@ function behaviourHtml(result: TrainingResult): string {
     ([name, ...values]) => `<tr><td>${name}</td>${values.map((value) => `<td>${value}</td>`).join("")}</tr>`,
   );
   if (rows.length === 0) return "";
-  return `<div class="card"><div class="scroll evaluation"><table><thead><tr><th>behaviour on unseen databases, greedy</th><th>random</th><th>before</th><th>after</th></tr></thead><tbody>${rows.join("")}</tbody></table></div></div>`;
+  return `<div class="card"><div class="scroll evaluation"><table><thead><tr><th>${behaviourTitle(result)}, greedy</th><th>random</th><th>before</th><th>after</th></tr></thead><tbody>${rows.join("")}</tbody></table></div></div>`;
 }
 
 function meanSteps({ before, after }: EvaluationRow): string {

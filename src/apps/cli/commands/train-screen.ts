@@ -21,6 +21,7 @@ import {
   accuracyNote,
   accuracyTable,
   behaviourRows,
+  behaviourTitle,
   evaluationRows,
   headline,
   isScored,
@@ -191,8 +192,7 @@ export class TrainingScreen implements TrainerCallback {
       this.#out.line(drawTable([isSql ? "right (%), databases" : "solved (%), tasks", ...columns], rows));
       this.#out.line();
       const behaviour = behaviourRows(result);
-      const title = `behaviour on ${evaluated[0].split} databases`;
-      if (behaviour.length > 0) this.#out.line(`${drawTable([title, ...columns], behaviour)}\n`);
+      if (behaviour.length > 0) this.#out.line(`${drawTable([behaviourTitle(result), ...columns], behaviour)}\n`);
     }
     const accuracy = accuracyTable(result);
     if (accuracy) {
