@@ -79,6 +79,8 @@ export interface DeviceRates {
   readonly models: readonly ModelRates[];
 }
 
+const SUMS = 8; // independent ones per invocation, so that they overlap
+
 /** Multiply-adds in registers; the sums are written, so that the compiler cannot drop any. */
 const MULTIPLY_ADDS = program({
   name: "multiplyAdds",
@@ -95,10 +97,9 @@ const MULTIPLY_ADDS = program({
   set_sums(group.x * 256u + lane, sum.x + sum.y + sum.z + sum.w);
 `,
 });
-const SUMS = 8;
 
 function sums(each: (i: number) => string, join = "\n    "): string {
-  return Array.from({ length: 8 }, (_, i) => each(i)).join(join);
+  return Array.from({ length: SUMS }, (_, i) => each(i)).join(join);
 }
 
 /** The GPU's rate of multiply-adds in registers, in GFLOP/s: no kernel can exceed it. */

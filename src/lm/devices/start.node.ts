@@ -4,7 +4,7 @@ import type { CpuDevice } from "./cpu/device.ts";
 import { createCpu } from "./cpu/start.node.ts";
 import { createCuda } from "./cuda/create.node.ts";
 import type { CudaDevice, Precision } from "./cuda/device.ts";
-import { createWebGpu, findWebGpu } from "./webgpu/create.node.ts";
+import { createWebGpu, openWebGpu } from "./webgpu/create.node.ts";
 import type { WebGpuDevice } from "./webgpu/device.ts";
 
 /** Devices by name. */
@@ -26,21 +26,22 @@ export interface StartOptions {
 /** Starts a device. */
 export function startDevice(options: StartOptions = {}): CpuDevice | CudaDevice | WebGpuDevice {
   const { device = "auto", precision, maxGpuMemory: memory, threads, simd } = options;
-  const webGpu = () => createWebGpu(memory === undefined ? {} : { memory });
+  const limit = memory === undefined ? {} : { memory };
   if (device === "webgpu") {
     if (precision === "bf16") {
       throw new SqlEnvError("no_bf16", { what: "WebGPU has no bf16", remedy: "omit --precision, or use fp32" });
     }
-    return webGpu();
+    return createWebGpu(limit);
   }
   if (device !== "cpu") {
     try {
-      return createCuda({ ...(precision && { precision }), ...(memory !== undefined && { memory }) });
+      return createCuda({ ...(precision && { precision }), ...limit });
     } catch (error) {
       const isAbsent = error instanceof SqlEnvError && error.code === "no_cuda";
       if (device === "cuda" || !isAbsent) throw error;
     }
-    if (precision !== "bf16" && findWebGpu()) return webGpu();
+    const gpu = precision === "bf16" ? null : openWebGpu(limit);
+    if (gpu) return gpu;
   }
   return createCpu({ ...(threads === undefined ? {} : { threads }), ...(simd === undefined ? {} : { simd }) });
 }

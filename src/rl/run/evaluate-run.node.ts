@@ -41,17 +41,22 @@ export interface RunEvaluation {
   readonly recorded: Evaluation | null;
 }
 
+/** The folder of a run's trained model; throws if the training is not finished. */
+export function trainedModel(run: string): string {
+  const folder = join(run, "model");
+  if (existsSync(folder)) return folder;
+  throw new UsageError({
+    what: "the run has no trained model",
+    value: folder,
+    remedy: `finish the training with sqlenv train --resume ${run}, or name another run`,
+  });
+}
+
 /** Evaluates the trained model of a finished run. */
 export async function evaluateRun(run: string, options: EvaluateRunOptions = {}): Promise<RunEvaluation> {
   const { result } = await readRunFolder(run);
   const config = resumedConfig(run, options.env === undefined ? {} : { env: options.env });
-  const folder = join(run, "model");
-  if (!existsSync(folder))
-    throw new UsageError({
-      what: "the run has no trained model",
-      value: folder,
-      remedy: `finish the training with sqlenv train --resume ${run}, or name another run`,
-    });
+  const folder = trainedModel(run);
   const server = await openServerEnvironment(config, options.onNote);
   const data = server ? undefined : (await openTrainingData(config, run)).data;
   try {

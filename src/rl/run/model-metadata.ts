@@ -1,7 +1,7 @@
 // The prompt, the rules and the step budget that a model was trained with, as sqlenv.json in its folder holds them.
 import { z } from "zod";
 import { ModelLoadError, messageOf } from "../../errors.ts";
-import { DEFAULT_RULES, type EnvironmentRules, rulesFromId, rulesId } from "../../gym/env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, rulesFromId, rulesId } from "../../gym/env/index.ts";
 import { PROMPT_NAMES, type PromptChoice, promptId, SHOT_COUNTS } from "../../gym/players/index.ts";
 
 export const MODEL_METADATA_FILE = "sqlenv.json";
@@ -23,6 +23,12 @@ export interface ModelMetadata {
   /** Undefined if it is not recorded, as in folders of earlier versions. */
   readonly step_budget?: number | undefined;
 }
+
+/** How a pretrained model plays that was not trained here: it needs examples, hints, and answers by its last result. */
+export const PRETRAINED_METADATA = {
+  prompt: { prompt: "instruct", shots: 3 },
+  rules: GUIDED_RULES,
+} as const satisfies ModelMetadata;
 
 /** Parses the file's text; errors name `file`. */
 export function parseModelMetadata(text: string, file: string): ModelMetadata {

@@ -7,14 +7,9 @@ import { detectLayout, findLayout, importedDataSets } from "../../../gym/data/in
 import { resolveDataSet } from "../../../gym/datasets.node.ts";
 import { readSources } from "../../../gym/make/source.node.ts";
 import { csvFiles } from "../../../gym/make/sources/csv-folder.node.ts";
+import { MAX_CHECKED_BYTES, MAX_DATABASE_BYTES } from "../../../gym/make/sources/limits.ts";
 import { sqliteFiles } from "../../../gym/make/sources/sqlite.node.ts";
 import { DatabasePool, loadSqlite } from "../../../gym/sql/index.ts";
-
-/** Maximum bytes of the files that are read: SQLite holds the whole database in WebAssembly memory. */
-const MAX_FILE_BYTES = 500_000_000;
-
-/** Maximum bytes of a database that is checked for damage before it is asked about; larger ones would take seconds. */
-const MAX_CHECKED_BYTES = 50_000_000;
 
 /** A database to ask about. */
 export interface AskedDatabase {
@@ -100,9 +95,9 @@ function checkFiles(paths: readonly string[]): void {
     if (!stats?.isFile()) throw refuse("not a file, but a folder, a device, a pipe or a broken link", "give a file");
     if (stats.size === 0) throw refuse("the file is empty", "check the path");
     total += stats.size;
-    if (total > MAX_FILE_BYTES)
+    if (total > MAX_DATABASE_BYTES)
       throw refuse(
-        `more than ${MAX_FILE_BYTES / 1e6} MB, which is the limit: the database is held in memory`,
+        `more than ${MAX_DATABASE_BYTES / 1e6} MB, which is the limit: the database is held in memory`,
         "copy the tables you ask about into a database of their own",
       );
   }

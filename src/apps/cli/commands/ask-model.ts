@@ -3,18 +3,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { OOMError, UsageError } from "../../../errors.ts";
-import {
-  DEFAULT_RULES,
-  DEFAULT_STEP_BUDGET,
-  type EnvironmentRules,
-  GUIDED_RULES,
-  rulesOf,
-} from "../../../gym/env/index.ts";
+import { DEFAULT_RULES, DEFAULT_STEP_BUDGET, type EnvironmentRules, rulesOf } from "../../../gym/env/index.ts";
 import type { Player } from "../../../gym/players/index.ts";
 import { resolveModel } from "../../../lm/model/formats/hub.node.ts";
 import { evaluationConfig } from "../../../rl/model-policy.ts";
 import { CONFIG_FILE, resumedConfig } from "../../../rl/run/config-file.node.ts";
+import { trainedModel } from "../../../rl/run/evaluate-run.node.ts";
 import { readModelMetadata } from "../../../rl/run/model-metadata.node.ts";
+import { PRETRAINED_METADATA } from "../../../rl/run/model-metadata.ts";
 import { loadPlayingModel, type ModelUse, type PlayerFlags, playerNamed } from "../options/player.ts";
 import { type RulesFlags, rulesNamed } from "../options/rules.ts";
 import type { Choice } from "./ask-choice.ts";
@@ -51,9 +47,6 @@ interface SqlUse extends ModelUse {
   readonly step_budget?: number | undefined;
   readonly temperature?: number;
 }
-
-/** As the presets for pretrained models have it: they need examples, hints and an answer that may be the last result. */
-const PRETRAINED: SqlUse = { prompt: { prompt: "instruct", shots: 3 }, rules: GUIDED_RULES };
 
 /** Loads the players. `choose` finds models if none is named; the result has the one that was taken. */
 export async function loadAskModel(
@@ -94,11 +87,11 @@ function checkSampling({ temperature, samples = SAMPLES }: AskModelFlags): void 
 /** A chat endpoint or a scripted player. */
 async function otherPlayer(name: string, flags: AskModelFlags): Promise<AskModel> {
   const isChat = name === "chat";
-  const { prompt, shots } = PRETRAINED.prompt;
+  const { prompt, shots } = PRETRAINED_METADATA.prompt;
   const own = {
     ...flags,
-    prompt: flags.prompt ?? prompt!,
-    ...(flags.promptFile === undefined && { shots: flags.shots ?? shots! }),
+    prompt: flags.prompt ?? prompt,
+    ...(flags.promptFile === undefined && { shots: flags.shots ?? shots }),
   };
   const player = await playerNamed(name, { ...(isChat ? own : flags), temperature: 0 });
   const { temperature = TEMPERATURE, stepBudget = DEFAULT_STEP_BUDGET, samples = isChat ? SAMPLES : 0 } = flags;
@@ -107,7 +100,7 @@ async function otherPlayer(name: string, flags: AskModelFlags): Promise<AskModel
     player,
     sampler: isChat && samples > 0 ? await playerNamed(name, { ...own, temperature }) : player,
     samples,
-    rules: rulesNamed(flags, isChat ? PRETRAINED.rules : DEFAULT_RULES),
+    rules: rulesNamed(flags, isChat ? PRETRAINED_METADATA.rules : DEFAULT_RULES),
     step_budget: stepBudget,
     close: async () => {},
   };
@@ -132,24 +125,17 @@ async function ownModel(name: string, flags: AskModelFlags): Promise<AskModel> {
 /** A run's model plays as the run evaluated it, a saved one as its folder says, any other as pretrained models do. */
 async function useOf(name: string): Promise<{ readonly folder: string; readonly use: SqlUse }> {
   if (existsSync(join(name, CONFIG_FILE))) return useOfRun(name);
-  return { folder: name, use: readModelMetadata(await resolveModel(name)) ?? PRETRAINED };
+  return { folder: name, use: readModelMetadata(await resolveModel(name)) ?? PRETRAINED_METADATA };
 }
 
 function useOfRun(run: string): { readonly folder: string; readonly use: SqlUse } {
   const config = evaluationConfig(resumedConfig(run));
   if (config.env !== null)
     throw new UsageError({ what: "the run was trained in another environment than SQL", value: run });
-  const folder = join(run, "model");
-  if (!existsSync(folder))
-    throw new UsageError({
-      what: "the run has no trained model",
-      value: folder,
-      remedy: `finish the training with sqlenv train --resume ${run}, or name another run`,
-    });
   const { prompt, shots, top_k, top_p, min_p, step_budget, temperature } = config;
   const { max_new_tokens, max_completion_length, max_context_tokens } = config;
   return {
-    folder,
+    folder: trainedModel(run),
     use: {
       prompt: { prompt, shots },
       rules: rulesOf(config),

@@ -230,7 +230,7 @@ function tellMemory(
   const adapter = config.device === "cpu" || config.precision === "bf16" ? null : findWebGpu();
   if (config.device === "webgpu" || adapter) {
     const fits = 4 * parameterCount(model) <= (adapter?.limits.maxBufferSize ?? Number.POSITIVE_INFINITY);
-    verdict(fits, adapter ? `a buffer of ${printable(describeAdapter(adapter))}` : "WebGPU's software adapter");
+    verdict(fits, adapter ? `a buffer of ${printable(describeAdapter(adapter))}` : "WebGPU, as far as can be told");
     out.line("WebGPU does not say how much memory the GPU has: see --max-gpu-memory");
     drawMemory(memory, out);
     return { memory, fits };

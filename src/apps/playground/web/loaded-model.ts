@@ -2,7 +2,7 @@
 
 import { messageOf, OOMError, UsageError } from "../../../errors.ts";
 import type { DataSet } from "../../../gym/data/index.ts";
-import { DEFAULT_RULES, type EnvironmentRules, GUIDED_RULES, SQLEnvironment } from "../../../gym/env/index.ts";
+import { DEFAULT_RULES, type EnvironmentRules, SQLEnvironment } from "../../../gym/env/index.ts";
 import { type EpisodeRecord, evaluate, playEpisode } from "../../../gym/evaluation/index.ts";
 import { modelPlayer, type Player } from "../../../gym/players/index.ts";
 import type { WebModel } from "../../../lm/engine/load.web.ts";
@@ -12,7 +12,12 @@ import { encodeHeader } from "../../../lm/model/formats/safetensors.ts";
 import { type GRPOConfig, resolveConfig } from "../../../rl/config.ts";
 import { loadTrainableWebModel } from "../../../rl/load.ts";
 import { presetNamed } from "../../../rl/presets.ts";
-import { MODEL_METADATA_FILE, type ModelMetadata, parseModelMetadata } from "../../../rl/run/model-metadata.ts";
+import {
+  MODEL_METADATA_FILE,
+  type ModelMetadata,
+  PRETRAINED_METADATA,
+  parseModelMetadata,
+} from "../../../rl/run/model-metadata.ts";
 import { MemoryStore } from "../../../rl/run/store.ts";
 import { trainSft } from "../../../rl/sft/sft.ts";
 import { sqlPlayer } from "../../../rl/sql/sql-player.ts";
@@ -41,8 +46,6 @@ const TESTS = 10;
 /** The same for demonstrations, whose steps take less time than a test. */
 const TAUGHT_TESTS = 4;
 
-/** How a model that was trained elsewhere for something else understands questions best. */
-const PRETRAINED: ModelMetadata = { prompt: { prompt: "instruct", shots: 3 }, rules: GUIDED_RULES };
 const OURS: ModelMetadata = { prompt: { prompt: "compact", shots: 0 }, rules: DEFAULT_RULES };
 
 export class LoadedModel {
@@ -76,7 +79,8 @@ export class LoadedModel {
     };
     const name = from[0]?.webkitRelativePath.split("/")[0] || "your files";
     const metadata = await byName.get(MODEL_METADATA_FILE)?.text();
-    const use = metadata === undefined ? PRETRAINED : parseModelMetadata(metadata, `${name}/${MODEL_METADATA_FILE}`);
+    const use =
+      metadata === undefined ? PRETRAINED_METADATA : parseModelMetadata(metadata, `${name}/${MODEL_METADATA_FILE}`);
     return new LoadedModel(await loadTrainableWebModel(read, { name, device }), name, use, emit);
   }
 

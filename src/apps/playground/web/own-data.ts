@@ -5,6 +5,7 @@ import type { DataSet, QuestionRecord } from "../../../gym/data/index.ts";
 import type { EnvironmentRules } from "../../../gym/env/index.ts";
 import { makeQuestions } from "../../../gym/make/make.ts";
 import { databaseFromFiles } from "../../../gym/make/sources/files.ts";
+import { MAX_CHECKED_BYTES } from "../../../gym/make/sources/limits.ts";
 import type { Player } from "../../../gym/players/index.ts";
 import { type Database, DatabasePool, loadSqlite, type ResultTable } from "../../../gym/sql/index.ts";
 import { cellText, rowsOf, schemaOf } from "./schema-tables.ts";
@@ -21,8 +22,6 @@ import type {
 /** Maximum bytes of all files: they are held in this tab's memory, twice while they are read. */
 const MAX_BYTES = 200_000_000;
 const MAX_FILES = 100;
-/** Maximum bytes of a database that is checked for damage first; a larger one would take seconds. */
-const MAX_CHECKED_BYTES = 50_000_000;
 const SHOWN_ROWS = 50;
 const EXAMPLES = 8;
 

@@ -4,6 +4,9 @@ import { QuestionLoadError } from "../../../errors.ts";
 /** Largest database in bytes: the file is held in WebAssembly memory, whole and once per worker thread, and its address space is 4 GB. */
 export const MAX_DATABASE_BYTES = 500_000_000;
 
+/** Maximum bytes of a database that is checked for damage before it is used; a larger one would take seconds. */
+export const MAX_CHECKED_BYTES = 50_000_000;
+
 /** Rows per table that are imported without --max-rows. More give no better questions, since answers are short. */
 export const DEFAULT_MAX_ROWS = 50_000;
 

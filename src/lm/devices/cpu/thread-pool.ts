@@ -39,16 +39,15 @@ const TIMED_SPINS = 20_000; // about 100 µs
 /** How long to spin before sleeping: longer after each success, much shorter after each failure. */
 const SPIN_US = { least: 40, most: 300 }; // decoding has gaps of up to 200 µs between two steps, and of 20 within one
 
-/** Converts microseconds to iterations of the loop in which threads spin. */
-function spinsOf<T extends Record<string, number>>(microseconds: T): T {
+/** Iterations per microsecond of the loop in which threads spin. */
+function spinRate(): number {
   const word = new Int32Array(new SharedArrayBuffer(4));
   const times = Array.from({ length: 5 }, () => {
     const start = performance.now();
     for (let spin = 0; Atomics.load(word, 0) === 0 && spin < TIMED_SPINS; ) spin++;
     return performance.now() - start;
   });
-  const perMicrosecond = TIMED_SPINS / 1000 / Math.max(0.01, Math.min(...times)); // the fastest was compiled and not interrupted
-  return Object.fromEntries(Object.entries(microseconds).map(([name, us]) => [name, us * perMicrosecond])) as T;
+  return TIMED_SPINS / 1000 / Math.max(0.01, Math.min(...times)); // the fastest was compiled and not interrupted
 }
 
 /** Creates a pool of one thread: kernels run in the caller. */
@@ -79,7 +78,8 @@ export function startThreadPool(
   const control = new Int32Array(new SharedArrayBuffer(4 * (FIRST_STATE + size)));
   const args = new Float64Array(new SharedArrayBuffer(8 * MAX_ARGS));
   const worked = observe && new Float64Array(new SharedArrayBuffer(8 * size)); // milliseconds of each part
-  const spins = spinsOf(SPIN_US);
+  const rate = spinRate();
+  const spins = { least: SPIN_US.least * rate, most: SPIN_US.most * rate };
   const names = Object.keys(exports);
   const indices = new Map(names.map((name, i) => [name, i]));
   const workers = Array.from({ length: size - 1 }, (_, i) =>

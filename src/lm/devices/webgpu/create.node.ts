@@ -42,26 +42,29 @@ import(workerData.module).then(
 /** Device files of GPUs on Linux: of the kernel's drivers, NVIDIA's, and the Windows Subsystem for Linux. */
 const GPU_NODES = ["/dev/dri", "/dev/nvidiactl", "/dev/dxg"];
 
-let found: Adapter | null | undefined;
-
-/**
- * The GPU that WebGPU reaches, looked up once in a thread; null without one, without the package `webgpu`, or if it is
- * only emulated on the CPU.
- */
-export function findWebGpu(): Adapter | null {
-  if (found === undefined) found = lookForGpu();
-  return found;
-}
-
-function lookForGpu(): Adapter | null {
+/** Opens the GPU that WebGPU reaches; null without one, without the package `webgpu`, or if it is only emulated. */
+export function openWebGpu(options: WebGpuOptions = {}): WebGpuDevice | null {
   if (process.platform === "linux" && !GPU_NODES.some((path) => existsSync(path))) return null; // loading Dawn takes a while
   try {
-    const device = createWebGpu();
+    const device = createWebGpu(options);
+    if (!device.adapter.software) return device;
     device.close();
-    return device.adapter.software ? null : device.adapter;
-  } catch {
-    return null;
+  } catch (error) {
+    if (!(error instanceof SqlEnvError)) throw error;
   }
+  return null;
+}
+
+let found: Adapter | null | undefined;
+
+/** The adapter that `openWebGpu` would open, looked up once in a thread; null if there is none. */
+export function findWebGpu(): Adapter | null {
+  if (found === undefined) {
+    const device = openWebGpu();
+    device?.close();
+    found = device?.adapter ?? null;
+  }
+  return found;
 }
 
 /** The address of the package `webgpu`, an optional peer dependency. */

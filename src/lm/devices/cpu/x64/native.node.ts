@@ -52,8 +52,8 @@ export function bindFromText(native: Native, memory: WebAssembly.Memory): Bound 
 }
 
 /**
- * Asks the system for pages of 2 MB in a device's memory, where it gives them only on request: attention in decoding
- * reads and writes many places far apart, each of which would need a page's address of its own. Nothing depends on it.
+ * Asks for pages of 2 MB in a device's memory, which some systems give only on request. Decoding reads and writes keys
+ * and values in many places far apart; with pages of 4 kB each place needs an address translation of its own.
  */
 export function adviseHugePages({ koffi }: Native, memory: WebAssembly.Memory): void {
   const advise = koffi.load(null).func("int madvise(void *address, size_t length, int advice)");
